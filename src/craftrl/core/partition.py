@@ -19,6 +19,7 @@ docs/theory.md has the proofs, and what no data can tell.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from math import lgamma, log
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial import cKDTree
@@ -39,8 +41,8 @@ __all__ = [
     "climb",
     "count_moves",
     "driven",
-    "find_partition",
     "merge_gain",
+    "refine",
     "score",
     "tidy",
     "with_start",
@@ -53,10 +55,11 @@ CONCENTRATIONS = np.array([2.0, 16.0, 128.0])  # rows that scatter strongly, mil
 SPELLS = 10  # of time: noise and habits may change from one to the next
 ENOUGH = 5.0  # nats from which on something is told: agents that do not differ reach 3
 DRIVEN_GAPS = (2, 3)  # steps over which a split of a block is compared with the blocks in between
-MOST_BLOCKS = 60  # of a first proposal
-NEAR, CLOSE = 12, 5  # where codes have places: codes whose blocks may merge, and whose blocks a code may join
-LONGEST = 2  # edges of a block's tree at which it may be split
-FREQUENT = 8  # next codes by which codes are compared before there are blocks
+NEAR, CLOSE = 12, 5  # codes whose blocks may merge, and whose blocks a code may join
+LONGEST = 2  # edges of a block's tree at which it may be divided
+TRIES = 4  # ways to divide a block that are tried to the end
+GROWTH, TURNS = 3, 8  # of refinement: times as many blocks in a turn, and turns
+SOFT = (0.03, 0.3)  # weights of closure on the way, while blocks are still unions of states
 GAIN = 1e-6  # nats that count as more
 
 
@@ -68,8 +71,9 @@ class Moves(NamedTuple):
     starts   (2, M + 2): entries[way, starts[way, c] : starts[way, c + 1]] are those of code c
     share    (K, M + 1): of the moves out of a code, those of each agent
     visits   (2, spells, M + 1): moves out of and into each code, by spell
-    near     (M, k): codes whose blocks a code may join; k = 0 for any
-    tree     (M, d): the neighbours of a code in a tree over the places of codes, -1 for none; d = 0 without places
+    places   (M, d): where codes lie; d = 0 where they lie nowhere
+    near     (M, k): the codes nearest to each
+    tree     (M, e): the neighbours of a code in the shortest tree that joins all places, -1 for none
     """
 
     code: Ints
@@ -77,6 +81,7 @@ class Moves(NamedTuple):
     starts: Ints
     share: Floats
     visits: Floats
+    places: Floats
     near: Ints
     tree: Ints
 
@@ -84,7 +89,7 @@ class Moves(NamedTuple):
 def count_moves(code: Labels, agent: Labels, n_codes: int, places: Floats | None = None, spells: int = SPELLS) -> Moves:
     """Moves of codes (n, H), -1 where a trajectory is over, by agents (n,).
 
-    places  (M, d): where codes lie, if they lie anywhere: then a code may join the blocks of those near it alone
+    places  (M, d): where codes lie; needed where partitions are looked for, since blocks join those near by alone
     spells  of time that are told apart
     """
     n, H = code.shape
@@ -104,13 +109,14 @@ def count_moves(code: Labels, agent: Labels, n_codes: int, places: Floats | None
         order = np.argsort(found[:, 2 + way], kind="stable")
         entries[way] = np.column_stack([found[:, :2], found[:, 3 - way], often])[order]
         starts[way] = np.searchsorted(found[order, 2 + way], np.arange(n_codes + 2))
+    share /= np.maximum(share.sum(axis=0), 1)
     near = tree = np.empty((n_codes, 0), np.int64)
-    if places is not None:
+    if places is None:
+        places = np.empty((n_codes, 0))
+    else:
         near = cKDTree(places).query(places, min(NEAR + 1, n_codes))[1].reshape(n_codes, -1)[:, 1:].astype(np.int64)
         tree = _spanning_tree(places)
-    return Moves(
-        np.asarray(code, dtype=np.int64), entries, starts, share / np.maximum(share.sum(axis=0), 1), visits, near, tree
-    )
+    return Moves(np.asarray(code, dtype=np.int64), entries, starts, share, visits, places, near, tree)
 
 
 def _spanning_tree(places: Floats) -> Ints:
@@ -229,16 +235,8 @@ def _again(moves: Moves, block: Ints, codes: Ints, left: int, each: Floats) -> F
 
 
 @njit(cache=True)
-def _put(moves: Moves, codes: Ints, b: int, block: Ints, each: Floats) -> Floats:
-    """Move codes, all of one block, to block b. Changes `block`; returns what each block is then worth."""
-    left = block[codes[0]]
-    block[codes] = b
-    return _again(moves, block, codes, left, each)
-
-
-@njit(cache=True)
 def _sweep(moves: Moves, block: Ints, each: Floats, order: Ints, free: NDArray[np.bool_]) -> tuple[Floats, float]:
-    """Each code in turn goes to the free block where the score is best. Changes `block`.
+    """Each code in turn goes to the free block near by where the score is best. Changes `block`.
 
     Returned are what each block is then worth, and what was gained.
     """
@@ -248,14 +246,13 @@ def _sweep(moves: Moves, block: Ints, each: Floats, order: Ints, free: NDArray[n
         a = block[c[0]]
         if not free[a]:
             continue
-        best, where, kept, left, allowed = GAIN, a, each, parts, free.copy()
-        if moves.near.shape[1]:
-            allowed[:] = False
-            for d in moves.near[c[0], :CLOSE]:
-                allowed[block[d]] = free[block[d]]
+        best, where, kept, left, allowed = GAIN, a, each, parts, np.zeros_like(free)
+        for d in moves.near[c[0], :CLOSE]:
+            allowed[block[d]] = free[block[d]]
         allowed[a] = False
         for b in np.flatnonzero(allowed):
-            new = _put(moves, c, int(b), block, each)
+            block[c] = b
+            new = _again(moves, block, c, a, each)
             block[c] = a
             after = parts.copy()
             after[a] -= 1
@@ -326,275 +323,204 @@ def _shown(moves: Moves, block: Ints, codes: Ints, side: Ints) -> float:
     return found if found > ENOUGH else 0.0
 
 
-def climb(
-    moves: Moves, block: Labels, rng: np.random.Generator, places: Floats | None = None, drives: bool = False
-) -> tuple[Ints, float]:
+def climb(moves: Moves, block: Labels, rng: np.random.Generator, drives: bool = False) -> tuple[Ints, float]:
     """The best partition near by, and its worth: codes move, blocks merge and split, until nothing helps.
 
-    places  (M, d): where codes lie, so that blocks are split across where they are long; None for splits at random
+    moves   of codes that have places
     drives  whether what is driven counts
     """
-    part, gain = with_start(block), 1.0
-    whole: set[bytes] = set()
-    while gain > GAIN:
+    search = _Climb(moves, with_start(block), rng, drives)
+    while search.sweep() + search.merge() + search.split() > GAIN or search.divide_anew() > GAIN:
+        pass
+    return search.part[:-1], worth(moves, search.part[:-1])
+
+
+class _Climb:
+    """A partition with the start's block, the last, and what each block is worth, while they are changed.
+
+    Each method changes them where that raises the score, and returns by how much.
+    """
+
+    def __init__(self, moves: Moves, part: Ints, rng: np.random.Generator, drives: bool) -> None:
+        self.moves, self.part, self.rng, self.drives = moves, part, rng, drives
+        told, open_ = score(moves, part, int(part[-1]) + 1)
+        self.each: Floats = told - open_
+        self.tried: set[tuple[int, bytes]] = set()  # codes that were divided in vain, and of how many blocks
+
+    def sweep(self) -> float:
+        """Codes go one by one to blocks near by, in turns, until none moves."""
         gain, more = 0.0, 1.0
         while more > GAIN:
-            each = np.append(_each(moves, part), 0.0)  # with one empty block
-            free = np.arange(len(each)) != part[-1]  # the start stays alone
-            more = _sweep(moves, part, each, rng.permutation(len(part) - 1), free)[1]
-            part, gain = with_start(part[:-1]), gain + more
-        part, merged = _merged(moves, part, drives)
-        part, split = _split(moves, part, rng, places, drives, whole)
-        gain += merged + split
-        if gain <= GAIN and places is not None:
-            part, gain = _cut_anew(moves, part, rng, places, whole)
-    return part[:-1], worth(moves, part[:-1])
+            each = np.append(self.each, 0.0)  # with one empty block
+            free = np.arange(len(each)) != self.part[-1]  # the start stays alone
+            each, more = _sweep(self.moves, self.part, each, self.rng.permutation(len(self.part) - 1), free)
+            self._take(self.part, each)
+            gain += more
+        return gain
 
+    def merge(self) -> float:
+        """Blocks merge while that hides less of what is driven than it gains, the best first."""
+        total, before = 0.0, -1.0
+        while total > before:
+            before, tries, part, each = total, [], self.part, self.each
+            prior = self._prior(part, len(each))
+            for a, b in self._pairs():
+                after = self._prior(np.where(part == a, b, part), len(each))
+                gain = merge_gain(self.moves, part, each, a, b) + after - prior
+                if gain > GAIN:
+                    tries.append((gain, a, b))
+            touched = np.zeros(len(each), bool)
+            for gain, a, b in sorted(tries, reverse=True):
+                if touched[a] or touched[b]:
+                    continue
+                codes = np.flatnonzero((part == a) | (part == b))
+                joined = np.where(part == a, b, part)
+                hidden = self._shown(joined, codes, part[codes] == a)
+                if gain <= hidden:
+                    continue
+                for c in codes:
+                    for way in (0, 1):
+                        others = self.moves.entries[way, self.moves.starts[way, c] : self.moves.starts[way, c + 1], 2]
+                        touched[part[others]] = True
+                touched[[a, b]] = True
+                each = _again(self.moves, joined, codes, a, each)
+                part, total = joined, total + gain - hidden
+            self._take(part, each)
+        return total
 
-def _each(moves: Moves, part: Ints) -> Floats:
-    """What each block is worth, the start's among them."""
-    out = score(moves, part, int(part[-1]) + 1)
-    return np.asarray(out[0] - out[1])
+    def split(self) -> float:
+        """Each block is divided once, if that gains more or shows what is driven."""
+        names = np.unique(self.part[:-1])
+        total = sum(self._divide((int(b), len(self.each))) for b in names)
+        self._take(self.part, self.each)
+        return total
 
+    def divide_anew(self) -> float:
+        """Two neighbours are divided anew: each may have a half of what is one state."""
+        total = sum(self._divide(pair) for pair in self._pairs())
+        self._take(self.part, self.each)
+        return total
 
-def _pairs(moves: Moves, part: Ints) -> list[tuple[int, int]]:
-    """Blocks that may merge: any two, or those with codes that are near each other."""
-    S = int(part[-1])
-    if not moves.near.shape[1]:
-        return [(a, b) for a in range(S) for b in range(a)]
-    a, b = np.repeat(part[:-1], moves.near.shape[1]), part[moves.near.ravel()]
-    return [(int(i) // S, int(i) % S) for i in np.unique(np.maximum(a, b) * S + np.minimum(a, b)) if i // S != i % S]
+    def _divide(self, blocks: tuple[int, int]) -> float:
+        """Divide the codes of two blocks, the second of which may be a new one, in the best way found."""
+        a, b = blocks
+        inside, new = np.flatnonzero((self.part == a) | (self.part == b)), b == len(self.each)
+        key = (1 if new else 2, inside.tobytes())
+        if key in self.tried or len(inside) < 2:
+            return 0.0
+        each = np.append(self.each, 0.0) if new else self.each
+        before = float(each.sum()) + self._prior(self.part, len(each))
+        free, tries = np.isin(np.arange(len(each)), blocks), []
+        for i, half in enumerate(_halves(self.moves, inside, self.rng)):
+            other = self.part.copy()
+            other[inside] = np.where(half, b, a)
+            value = _again(self.moves, other, inside, a, each)
+            tries.append((float(value.sum()) + self._prior(other, len(each)), -i, other, value))
+        for _, _, other, value in sorted(tries, key=lambda item: item[:2], reverse=True)[:TRIES]:
+            gained = 1.0
+            while gained > GAIN:
+                value, gained = _sweep(self.moves, other, value, self.rng.permutation(inside), free)
+            if len(np.unique(other[inside])) < 2:
+                continue
+            gain = float(value.sum()) + self._prior(other, len(each)) - before
+            if new:
+                gain += self._shown(self.part, inside, other[inside] == b)
+            if gain > GAIN:
+                self.part, self.each = other, value
+                return gain
+        self.tried.add(key)
+        return 0.0
+
+    def _take(self, part: Ints, each: Floats) -> None:
+        """Number the blocks that have codes without gaps, the start's last."""
+        names = np.append(np.unique(part[:-1]), part[-1])
+        number = np.full(len(each), -1)
+        number[names] = np.arange(len(names))
+        self.part, self.each = number[part], each[names]
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Blocks with codes that are near each other."""
+        a, b = np.repeat(self.part[:-1], self.moves.near.shape[1]), self.part[self.moves.near.ravel()]
+        pairs = np.unique(np.stack([np.maximum(a, b), np.minimum(a, b)], axis=1)[a != b], axis=0)
+        return [(int(i), int(j)) for i, j in pairs]
+
+    def _prior(self, part: Ints, B: int) -> float:
+        return _log_prior(_parts(self.moves, part, B), len(part) - 1)
+
+    def _shown(self, part: Ints, codes: Ints, side: NDArray[np.bool_]) -> float:
+        """What a split of `codes`, one block, by their side shows of what is driven, in nats; 0 if too little."""
+        if not self.drives:
+            return 0.0
+        sides = np.full(len(part), -1)
+        sides[codes] = side
+        seen = np.append(part[:-1], -1)[self.moves.code]
+        found = driven(seen, np.append(sides[:-1], -1)[self.moves.code], int(part.max()) + 1)
+        return found if found > ENOUGH else 0.0
 
 
 def merge_gain(moves: Moves, part: Ints, each: Floats, a: int, b: int) -> float:
     """What the score gains where block a joins block b."""
-    codes = np.flatnonzero(part == a)
-    new = _put(moves, codes, b, part, each)
-    part[codes] = a
+    new = _again(moves, np.where(part == a, b, part), np.flatnonzero(part == a), a, each)
     return float(new.sum() - each.sum())
 
 
-def _merged(moves: Moves, part: Ints, drives: bool) -> tuple[Ints, float]:
-    """Merge blocks while that raises the score, and hides less of what is driven than it gains; the best first."""
-    total = 0.0
-    while True:
-        each, tries, M = _each(moves, part), [], len(part) - 1
-        prior = _log_prior(_parts(moves, part, len(each)), M)
-        for a, b in _pairs(moves, part):
-            after = _parts(moves, np.where(part == a, b, part), len(each))
-            gain = merge_gain(moves, part, each, a, b) + _log_prior(after, M) - prior
-            if gain > GAIN:
-                tries.append((gain, a, b))
-        touched, before = np.zeros(len(each), bool), total
-        for gain, a, b in sorted(tries, reverse=True):
-            if touched[a] or touched[b]:
-                continue
-            codes = np.flatnonzero((part == a) | (part == b))
-            joined = np.where(part == a, b, part)
-            hidden = _shown(moves, joined, codes, (part[codes] == a).astype(np.int64)) if drives else 0.0
-            if gain <= hidden:
-                continue
-            for c in codes:
-                for way in (0, 1):
-                    others = moves.entries[way, moves.starts[way, c] : moves.starts[way, c + 1], 2]
-                    touched[part[others]] = True
-            touched[[a, b]] = True
-            part, total = joined, total + gain - hidden
-        if total == before:
-            return part, total
-        part = with_start(part[:-1])
-
-
-def _split(
-    moves: Moves, part: Ints, rng: np.random.Generator, places: Floats | None, drives: bool, whole: set[bytes]
-) -> tuple[Ints, float]:
-    """Split each block once, if that raises the score or shows what is driven; `whole` has those that stayed whole."""
-    each, total, M = _each(moves, part), 0.0, len(part) - 1
-    for b in range(int(part[-1])):
-        inside, before = np.flatnonzero(part[:-1] == b), _log_prior(_parts(moves, part, len(each)), M)
-        halves = [] if inside.tobytes() in whole else _halves(moves, inside, rng, places)
-        for half in halves:
-            other, new = part.copy(), len(each)
-            value = _put(moves, inside[half], new, other, np.append(each, 0.0))
-            gained, free = 1.0, np.isin(np.arange(new + 1), (b, new))
-            while gained > GAIN:
-                value, gained = _sweep(moves, other, value, rng.permutation(inside), free)
-            if len(np.unique(other[inside])) < 2:
-                continue
-            gain = float(value.sum() - each.sum() + _log_prior(_parts(moves, other, new + 1), M) - before)
-            gain += _shown(moves, part, inside, (other[inside] == new).astype(np.int64)) if drives else 0.0
-            if gain > GAIN:
-                part, each, total = other, value, total + gain
-                break
-        else:
-            whole.add(inside.tobytes())
-    return with_start(part[:-1]), total
-
-
-def _cut_anew(
-    moves: Moves, part: Ints, rng: np.random.Generator, places: Floats, known: set[bytes]
-) -> tuple[Ints, float]:
-    """Cut two neighbouring blocks anew, if that raises the score: each may have a half of what is one state.
-
-    `known` has those that were tried.
-    """
-    each, total, M = _each(moves, part), 0.0, len(part) - 1
-    for a, b in _pairs(moves, part):
-        inside, before = np.flatnonzero((part == a) | (part == b)), _log_prior(_parts(moves, part, len(each)), M)
-        key = inside.tobytes() + b"two"
-        if key in known:
-            continue
-        known.add(key)
-        for half in _halves(moves, inside, rng, places):
-            other, free = part.copy(), np.isin(np.arange(len(each)), (a, b))
-            other[inside[~half]], other[inside[half]] = a, b
-            value, gained = _again(moves, other, inside, a, each), 1.0
-            while gained > GAIN:
-                value, gained = _sweep(moves, other, value, rng.permutation(inside), free)
-            gain = float(value.sum() - each.sum() + _log_prior(_parts(moves, other, len(each)), M) - before)
-            if gain > GAIN and len(np.unique(other[inside])) == 2:
-                part, each, total = other, value, total + gain
-                break
-    return part, total
-
-
-def _halves(moves: Moves, inside: Ints, rng: np.random.Generator, places: Floats | None) -> list[NDArray[np.bool_]]:
-    """Ways to cut a block in two: where an edge of its tree is longest, across its longest axes, or at random."""
-    if len(inside) < 2:
-        return []
-    if places is None:
-        found = [rng.random(len(inside)) < 0.5 for _ in range(3)]
-    else:
-        x = places[inside] - places[inside].mean(axis=0)
-        found = [x @ axis > 0 for axis in np.linalg.svd(x, full_matrices=False)[2][:2]]
-        kept = np.full(len(places) + 1, -1)
-        kept[inside] = np.arange(len(inside))
-        ends, others = np.repeat(np.arange(len(inside)), moves.tree.shape[1]), kept[moves.tree[inside].ravel()]
-        ends, others = ends[others > ends], others[others > ends]
-        order = np.argsort(-((x[ends] - x[others]) ** 2).sum(axis=1))
-        for cut in order[:LONGEST]:
-            left = np.delete(np.arange(len(ends)), cut)
-            edges = csr_matrix((np.ones(len(left)), (ends[left], others[left])), shape=(len(inside), len(inside)))
-            side = connected_components(edges, directed=False)[1]
-            found += [side == side[ends[cut]], side == side[others[cut]]]
+def _halves(moves: Moves, inside: Ints, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+    """Ways to cut a block in two: across its longest axes, and where an edge of its tree is longest."""
+    x = moves.places[inside] - moves.places[inside].mean(axis=0)
+    found = [x @ axis > 0 for axis in np.linalg.svd(x, full_matrices=False)[2][:2]]
+    number = np.full(len(moves.places) + 1, -1)
+    number[inside] = np.arange(len(inside))
+    ends, others = np.repeat(np.arange(len(inside)), moves.tree.shape[1]), number[moves.tree[inside].ravel()]
+    ends, others = ends[others > ends], others[others > ends]
+    for cut in np.argsort(-((x[ends] - x[others]) ** 2).sum(axis=1))[:LONGEST]:
+        left = np.delete(np.arange(len(ends)), cut)
+        edges = csr_matrix((np.ones(len(left)), (ends[left], others[left])), shape=(len(inside), len(inside)))
+        side = connected_components(edges, directed=False)[1]
+        found += [side == side[ends[cut]], side == side[others[cut]]]
     return [half for half in found if 0 < half.sum() < len(inside)]
 
 
-@njit(cache=True)
-def _tree(F: NDArray[np.float64], W: Floats) -> Ints:
-    """Merge what is most alike: F (M, G, D) mean features of G groups with weights W (M, G).
+def refine(moves: Moves, coarse: Iterable[Labels]) -> Ints:
+    """Partition refinement from the top, as for bisimulation: the best partition (M,) on the way from coarse ones.
 
-    Returns (M - 1, 2): the second joins the first.
+    In turns, codes that are alike in where each agent goes to (and comes from) among the blocks so far become the
+    blocks of the next turn. Merging from below cannot do this: noise that persists takes codes of one state to codes of
+    another with the same noise, so that no two of them look alike before others have merged. Blocks that are unions of
+    states are never divided by noise.
     """
-    M, G, _ = F.shape
-    cost, out, alive = np.full((M, M), np.inf), np.zeros((M - 1, 2), np.int64), np.ones(M, np.bool_)
-    for i in range(-M, M - 1):
-        a = i + M  # first all costs, one code at a time; then the merges
-        if i >= 0:
-            a, b = divmod(np.argmin(cost), M)
-            out[i, 0], out[i, 1], alive[b] = a, b, False
-            for g in range(G):
-                w = max(W[a, g] + W[b, g], 1e-9)
-                F[a, g] = (F[a, g] * W[a, g] + F[b, g] * W[b, g]) / w
-                W[a, g] = w
-            cost[b, :] = np.inf
-            cost[:, b] = np.inf
-        for b in range(M):
-            if alive[b] and b != a:
-                total = 0.0
-                for g in range(G):
-                    weight = W[a, g] * W[b, g] / max(W[a, g] + W[b, g], 1e-9)
-                    if weight > 0:
-                        total += ((F[a, g] - F[b, g]) ** 2).sum() * weight
-                cost[a, b] = cost[b, a] = total
-    return out
-
-
-def _cuts(groups: list[Floats], most: int) -> dict[int, Ints]:
-    """Partitions by their number of blocks, from the tree of rows of counts; each group (M, columns) counts by itself.
-
-    Square roots of shares (Hellinger) make their distance about a likelihood ratio.
-    """
-    M, D = len(groups[0]), max(group.shape[1] for group in groups)
-    W = np.stack([group.sum(axis=1) for group in groups], axis=1)
-    F = np.zeros((M, len(groups), D))
-    for g, group in enumerate(groups):
-        F[:, g, : group.shape[1]] = np.sqrt(group / np.maximum(W[:, g : g + 1], 1))
-    name, out = np.arange(M), {}
-    for i, (a, b) in enumerate(_tree(F, W)):
-        name[name == b] = a
-        if 1 < M - 1 - i <= most:
-            out[M - 1 - i] = tidy(name)
-    return out
-
-
-def proposals(moves: Moves, visits: Floats) -> list[Ints]:
-    """Partitions worth climbing from, the best first; visits (K, M, H).
-
-    Codes alike in who visits them, when, and where from there are cut into a few blocks; then, in turns, codes alike in
-    where each agent goes to among these blocks are cut where a softened score is best.
-    """
-    K, M, _ = visits.shape
-    C = np.zeros((K, M + 1, M + 1))
+    M, often = len(moves.places), []
     left = np.repeat(np.arange(M + 1), np.diff(moves.starts[0]))
-    np.add.at(C, (moves.entries[0, :, 1], left, moves.entries[0, :, 2]), moves.entries[0, :, 3])
-    who, when, then = [visits.sum(axis=2).T], list(visits), list(visits.transpose(2, 1, 0))
-    next_codes = np.argsort(-C.sum(axis=0)[:M], axis=1)[:, :FREQUENT]
-    shape = [np.take_along_axis(agent[:M], next_codes, axis=1) for agent in C]
-    grown: dict[tuple[bytes, int], list[tuple[Ints, float, float]]] = {}
-    seen: dict[bytes, tuple[float, Ints]] = {}
+    _, agent, other, count = moves.entries[0].T
+    for y in range(len(moves.share)):
+        mine = agent == y
+        C = csr_matrix((count[mine].astype(np.float64), (left[mine], other[mine])), shape=(M + 1, M + 1))
+        often.append((C[:M], C[:, :M].T.tocsr()))
+    grown: dict[tuple[bytes, int], list[tuple[float, float, Ints]]] = {}
 
-    def regrown(part: Ints, ways: int) -> list[tuple[Ints, float, float]]:
-        """Cuts of the tree by where each agent goes from a code (and comes from), among the blocks of `part`."""
+    def finer(part: Ints, ways: int) -> list[tuple[float, float, Ints]]:
+        """Partitions by the moves among the blocks of `part`, what each tells of the agents, and how open it is."""
         key = part.tobytes(), ways
         if key not in grown:
-            to = np.eye(part.max() + 2)[with_start(part)]
-            rows = [T @ to for y in range(K) for T in (C[y, :M], C[y, :, :M].T)[:ways]]
-            cut = {b: q for b, q in _cuts(rows, MOST_BLOCKS).items() if b < 20 or b % (b // 10) == 0}
-            grown[key] = [(q, *score(moves, with_start(q), b + 1).sum(axis=1)) for b, q in cut.items()]
+            blocks = np.eye(part.max() + 2)[with_start(part)]
+            rows = [C @ blocks for each in often for C in each[:ways]]
+            shares = [np.sqrt(row / np.maximum(row.sum(axis=1, keepdims=True), 1)) for row in rows]
+            tree, most = linkage(np.concatenate(shares, axis=1), "ward"), min(GROWTH * (part.max() + 1), M // 2)
+            cuts = [tidy(fcluster(tree, b, "maxclust")) for b in range(2, most + 1) if b < 20 or b % (b // 10) == 0]
+            found = [(*score(moves, with_start(q), int(q.max()) + 2).sum(axis=1), q) for q in cuts]
+            grown[key] = [(float(told), float(open_), q) for told, open_, q in found]
         return grown[key]
 
-    for groups in (who, when, then, when + then, shape, shape + when):
-        first = _cuts(groups, M)
-        for few, growth, ways, soft in product((2, 4, 8), (3, M), (1, 2), (0.03, 0.3)):
-            part, last = first.get(few), -np.inf
-            for _ in range(6 if part is not None else 0):
-                assert part is not None
-                found = [
-                    (told - soft * open_ + float(_log_prior(np.bincount(q), M)), open_, q)
-                    for q, told, open_ in regrown(part, ways)
-                    if q.max() < growth * (part.max() + 1)
-                ]
-                if not found:
-                    break
-                best, open_, part = max(found, key=lambda item: item[0])
-                seen[part.tobytes()] = best - (1 - soft) * open_, part
-                if best <= last:
-                    break
-                last = best
-    return [part for _, part in sorted(seen.values(), key=lambda item: -item[0])]
-
-
-def find_partition(code: Labels, agent: Labels, climbs: int = 3, seed: int = 0) -> tuple[Ints, float]:
-    """The block of every code (M,), and the evidence in nats that there are any: below `ENOUGH` nothing is told.
-
-    code (n, H), in 0..M-1, -1 where a trajectory is over; agent (n,). First codes are joined, then blocks as codes.
-    """
-    rng, cell = np.random.default_rng(seed), np.arange(int(code.max()) + 1)
-    moves, H, K = count_moves(code, agent, len(cell)), code.shape[1], int(agent.max()) + 1
-    block, best = np.zeros_like(cell), -np.inf
-    while cell.max() > 0:
-        joined = np.where(code < 0, -1, cell[code])
-        visits = np.zeros((K, cell.max() + 1, H))
-        i, h = np.nonzero(joined >= 0)
-        np.add.at(visits, (agent[i], joined[i, h], h), 1)
-        starts = proposals(count_moves(joined, agent, cell.max() + 1), visits)[:climbs]
-        found = [climb(moves, start[cell], rng) for start in starts]
-        if not found:
-            break
-        top, value = max(found, key=lambda item: (item[0].max() > 0, item[1]))
-        if value <= best + GAIN:
-            break
-        block, best, cell = top, value, tidy(top)
-    told, open_ = score(moves, with_start(block), int(block.max()) + 2).sum(axis=1)
-    return tidy(block), float(told - open_)
+    best, top = np.zeros(M, np.int64), 0.0
+    for first, ways, soft in product(coarse, (1, 2), SOFT):
+        part, last = tidy(first), -np.inf
+        for _ in range(TURNS):
+            found = finer(part, ways)
+            if not found:
+                break
+            told, open_, part = max(found, key=lambda item: item[0] - soft * item[1])
+            if told - open_ > top:
+                best, top = part, told - open_
+            if told - soft * open_ <= last:
+                break
+            last = told - soft * open_
+    return best

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from craftrl.core.partition import (
     count_moves,
     driven,
     merge_gain,
+    refine,
     score,
     tidy,
     with_start,
@@ -42,8 +44,10 @@ from craftrl.progress import tell
 __all__ = ["Found", "find_states"]
 
 FINE, IN_FINE = 1000, 25  # fine cells, which the chains emit: at most, and observations in each on average
-FIRST = 100  # cells of a first partition
-GRAINS = (1.0, 0.7, 1.5)  # times as many of them: which cells are cut decides where a climb ends
+FIRST = (100, 140, 200, 400, 800)  # cells of first partitions
+COARSE = (2, 4, 8)  # blocks from which these are refined
+CLIMBED, FEW = 2, 20  # how many are also climbed, from at most so many blocks
+CELLS = 100  # on which states are scored, at least
 IN_STATE, LEAST = 8, 4  # cells on which states are scored: for each state on average, and at least
 SLIP = 0.01  # the probability that an observation is read as any other
 STEPS = 5  # of expectation-maximisation: many drift where moves remember more than the state
@@ -51,9 +55,6 @@ NEIGHBOURS = 7
 SURE = 3.0  # nats that a change must gain
 LEAST_VISITS, LEAST_SHARE = 5, 0.01  # of a state inside another, to count as a part of it
 ROUNDS = 20  # of changes at most
-SOFT = 0.3  # weight of closure where a first number of states is looked for
-FEW = 40  # cells, all of which may be states at first
-ABOVE = 1.5  # times as many states as were found, from which others are joined
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,6 @@ class _Settled:
 
     labels: Labels
     owner: Labels
-    places: Floats
     moves: Moves
 
     @property
@@ -123,14 +123,11 @@ class _Data:
         out[self.there] = values
         return out
 
-    def moves(self, group: Labels) -> tuple[Moves, Floats]:
-        """Moves of codes, which are groups (M,) of fine cells, and where codes lie."""
-        return self.moves_of(group[self.fine], int(group.max()) + 1)
-
-    def moves_of(self, code: Labels, M: int) -> tuple[Moves, Floats]:
+    def moves(self, code: Labels, M: int) -> Moves:
+        """Moves of codes (m,) of all observations; a code lies where its observations do on average."""
         weight = np.bincount(code, minlength=M)[:, None]
         places = np.stack([np.bincount(code, column, M) for column in self.z.T], axis=1) / weight
-        return count_moves(self.placed(code), self.agent, M, places, self.spells), places
+        return count_moves(self.placed(code), self.agent, M, places, self.spells)
 
 
 def find_states(
@@ -154,14 +151,14 @@ def find_states(
     if len(data.centres) < 2:
         return Found(data.placed(np.zeros(len(data.z), dtype=np.int64)), 0.0)
     tell("cells")
-    firsts = [_settle(data, part[data.fine]) for part in _firsts(data, drives, rng)]
+    firsts = [_settle(data, label) for label in _firsts(data, drives, rng)]
     best = firsts[0]
     for other in firsts[1:]:
         best = other if _gain(other, best, drives) > 0 else best
     rounds = [("partition", best.score, best.n_states)]
     for _ in range(ROUNDS):
         tell("states")
-        part, _ = climb(best.moves, best.owner, rng, best.places, drives)
+        part, _ = climb(best.moves, best.owner, rng, drives)
         new = _settle(data, part[best.moves.code[there]])
         if (gain := _gain(new, best, drives)) <= SURE:
             break
@@ -171,34 +168,25 @@ def find_states(
 
 
 def _firsts(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Labels]:
-    """First partitions of the fine cells: cuts of one tree over their places, climbed from where a score is best.
+    """First states (m,) of all observations, on cells of several sizes: refined, and for few states also climbed.
 
-    Climbs end in different places. From a few states they are short, and several are made, each on other cells.
+    Where a climb starts and which cells there are decide where it ends.
     """
     tree, M = linkage(data.centres, "ward"), len(data.centres)
-    cuts = [
-        tidy(fcluster(tree, B, "maxclust"))
-        for B in np.unique(np.geomspace(2, max(M // 3, min(M, FEW)), 24).astype(int))
-    ]
-    moves, _ = data.moves(np.arange(M))
-    told, open_ = np.transpose([score(moves, with_start(cut), int(cut.max()) + 2).sum(axis=1) for cut in cuts])
 
-    def climbed(cut: Labels, grain: float = 1.0) -> Labels:
-        cells = max(FIRST * grain, IN_STATE * (int(cut.max()) + 1))
-        group = tidy(fcluster(tree, min(M, round(cells)), "maxclust"))
-        coarse, places = data.moves(group)
-        first = np.zeros(len(places), dtype=np.int64)
-        first[group] = cut  # cuts of one tree: groups lie inside
-        return np.asarray(climb(coarse, first, rng, places, drives)[0][group])
+    def cut(B: int) -> Labels:
+        return tidy(fcluster(tree, min(B, M), "maxclust"))
 
-    start = cuts[int(np.argmax(told - SOFT * open_))]
-    parts = [climbed(start, grain) for grain in GRAINS if grain == 1.0 or IN_STATE * (start.max() + 1) < FIRST * grain]
-    yield from parts
-    most = max(int(part.max()) + 1 for part in parts)
-    above = [cut for cut in cuts if cut.max() > ABOVE * most]
-    yield from map(climbed, above[:1])
-    if M <= FIRST and len(above) > 1:
-        yield climbed(above[-1])
+    for i, cells in enumerate(FIRST):
+        group = cut(cells)
+        moves = data.moves(group[data.fine], int(group.max()) + 1)
+        first = np.unique(group, return_index=True)[1]  # cuts of one tree: groups lie inside of larger ones
+        yield refine(moves, [cut(B)[first] for B in COARSE])[group][data.fine]
+        if i < CLIMBED:
+            start = max((cut(B)[first] for B in range(2, FEW + 1)), key=partial(worth, moves))
+            yield climb(moves, start, rng, drives)[0][group][data.fine]
+        if cells >= M:
+            break
 
 
 def _settle(data: _Data, label: Labels) -> _Settled:
@@ -216,14 +204,13 @@ def _settle(data: _Data, label: Labels) -> _Settled:
     for b in range(S):
         mine = np.flatnonzero(label == b)
         cells, cell_of = np.unique(data.fine[mine], return_inverse=True)
-        k = min(len(cells), max(LEAST, round(max(FIRST, IN_STATE * S) * len(mine) / len(label))))
+        k = min(len(cells), max(LEAST, round(max(CELLS, IN_STATE * S) * len(mine) / len(label))))
         group = np.arange(k)
         if k < len(cells):
             group = tidy(fcluster(linkage(data.centres[cells], "ward"), k, "maxclust"))
         code[mine] = len(owner) + group[cell_of]
         owner += [b] * (int(group.max()) + 1)
-    moves, places = data.moves_of(code, len(owner))
-    return _Settled(data.placed(label), np.array(owner), places, moves)
+    return _Settled(data.placed(label), np.array(owner), data.moves(code, len(owner)))
 
 
 def _in_order(label: Labels) -> Labels:
