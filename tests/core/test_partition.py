@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from craftrl.core.partition import ENOUGH, climb, count_moves, driven, refine, score, tidy, with_start, worth
+from craftrl.core.partition import ENOUGH, count_moves, driven, score, tidy, with_start, worth
+from craftrl.core.search import climb, refine
 
 
 def walked(seed, n=300, S=5, noise=3, K=2, H=8, start=True, mimic=False, shortest=None):
@@ -66,6 +67,18 @@ def test_agents_that_do_not_differ_give_no_evidence():
     moves = count_moves(code, np.random.default_rng(1).permutation(agent), len(true))
     told, open_ = score(moves, with_start(block), int(block.max()) + 2).sum(axis=1)
     assert told - open_ < ENOUGH
+
+
+def test_a_block_of_noise_dissolves_into_the_states_that_it_has_codes_of():
+    right = 0
+    for seed in range(5):
+        code, agent, true = walked(seed, n=1000)
+        places, noise = placed(true, seed), np.arange(len(true)) % 3 == 0  # one of three kinds, of all states
+        places[noise] += 1
+        moves = count_moves(code, agent, len(true), places)
+        block, _ = climb(moves, np.where(noise, true.max() + 1, true), np.random.default_rng(0))
+        right += same(block, true)
+    assert right >= 3
 
 
 def test_noise_and_fused_states_cost():

@@ -29,29 +29,27 @@ from craftrl.core.labels import Labels
 from craftrl.core.partition import (
     SPELLS,
     Moves,
-    climb,
     count_moves,
     driven,
     merge_gain,
-    refine,
     score,
     tidy,
     with_start,
     worth,
 )
+from craftrl.core.search import climb, refine
 from craftrl.progress import tell
 
 __all__ = ["Found", "find_states"]
 
 FINE, IN_FINE = 1000, 25  # fine cells, which the chains emit: at most, and observations in each on average
-FIRST = (100, 140, 200, 400, 800)  # cells of first partitions
-COARSE = (2, 4, 8)  # blocks from which these are refined
-CLIMBED, FEW = 2, 20  # how many are also climbed, from at most so many blocks
-CELLS = 100  # on which states are scored, at least
-IN_STATE, LEAST = 8, 4  # cells on which states are scored: for each state on average, and at least
+FIRST = (100, 140, 200, 400, 800)  # cells of first partitions: few have all moves, many are pure
+COARSE = (2, 4, 8)  # blocks of cells from which these are refined
+CLIMBED, FEW = 2, 20  # of the first partitions, how many are climbed as well, from so many blocks at most
+CELLS, IN_STATE, LEAST = 100, 8, 4  # on which states are scored: in all, for each state on average, in each; at least
 SLIP = 0.01  # the probability that an observation is read as any other
 STEPS = 5  # of expectation-maximisation: many drift where moves remember more than the state
-NEIGHBOURS = 7
+NEIGHBOURS = 7  # in the embedding, most of which say the state of an observation
 SURE = 3.0  # nats that a change must gain
 LEAST_VISITS, LEAST_SHARE = 5, 0.01  # of a state inside another, to count as a part of it
 ROUNDS = 20  # of changes at most
@@ -168,9 +166,9 @@ def find_states(
 
 
 def _firsts(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Labels]:
-    """First states (m,) of all observations, on cells of several sizes: refined, and for few states also climbed.
+    """First states (m,) of all observations, on cells of several sizes: refined, and on large cells also climbed.
 
-    Where a climb starts and which cells there are decide where it ends.
+    Refinement finds states that persistent noise divides; a climb, those of observations that are often misread.
     """
     tree, M = linkage(data.centres, "ward"), len(data.centres)
 
@@ -198,19 +196,30 @@ def _settle(data: _Data, label: Labels) -> _Settled:
     for column in data.near.T:
         votes[np.arange(len(label)), label[column]] += 1
     label = _in_order(votes.argmax(axis=1))
-    code = np.zeros(len(label), dtype=np.int64)
+    code, owner = _cells(data, label)
+    return _Settled(data.placed(label), owner, data.moves(code, len(owner)))
+
+
+def _cells(data: _Data, label: Labels) -> tuple[Labels, Labels]:
+    """Cells inside states: the cell (m,) of every observation, and the state of every cell.
+
+    All are about as wide, so that a state which is a mixture has many.
+    """
+    code, S = np.zeros(len(label), dtype=np.int64), int(label.max()) + 1
     owner: list[int] = []
-    S = int(label.max()) + 1
-    for b in range(S):
+    inside = [np.unique(data.fine[label == b]) for b in range(S)]
+    trees = [linkage(data.centres[cells], "ward") if len(cells) > 1 else np.zeros((0, 4)) for cells in inside]
+    widths = np.sort(np.concatenate([tree[:, 2] for tree in trees]))[::-1]
+    width = widths[min(len(widths), max(CELLS, IN_STATE * S)) - 1] if len(widths) else 0.0
+    for b, (cells, tree) in enumerate(zip(inside, trees, strict=True)):
+        group = np.zeros(1, dtype=np.int64)
+        if len(tree):
+            k = max(min(len(cells), LEAST), 1 + int((tree[:, 2] > width).sum()))
+            group = tidy(fcluster(tree, k, "maxclust"))
         mine = np.flatnonzero(label == b)
-        cells, cell_of = np.unique(data.fine[mine], return_inverse=True)
-        k = min(len(cells), max(LEAST, round(max(CELLS, IN_STATE * S) * len(mine) / len(label))))
-        group = np.arange(k)
-        if k < len(cells):
-            group = tidy(fcluster(linkage(data.centres[cells], "ward"), k, "maxclust"))
-        code[mine] = len(owner) + group[cell_of]
+        code[mine] = len(owner) + group[np.searchsorted(cells, data.fine[mine])]
         owner += [b] * (int(group.max()) + 1)
-    return _Settled(data.placed(label), np.array(owner), data.moves(code, len(owner)))
+    return code, np.array(owner)
 
 
 def _in_order(label: Labels) -> Labels:
