@@ -30,6 +30,7 @@ def test_nodes_count_step_by_step_and_back():
     assert [LAYERED.node(state, h) for h, state in named] == list(range(6))
     assert [LAYERED.step(node) for node in range(6)] == [1, 2, 2, 2, 3, 3]
     assert LAYERED.nodes([[0, 2, 1], [0, -1, 7]]).tolist() == [[0, 3, 5], [0, -1, -1]]
+    assert LAYERED.nodes([[2, 1], [-1, 7]], h=2).tolist() == [[3, 5], [-1, -1]]
     assert (LAYERED.node(-1, 2), LAYERED.node(3, 2)) == (-1, -1)
     assert LAYERED.text(3) == "state 2 at h = 2"
     assert LAYERED.text(0, 2) == "state 0 at h = 1 -> state 1 at h = 2"
@@ -105,6 +106,8 @@ ONE = [[0, 1, 1]]
             for sizes, shared in (((1, 2), True), ((-1, 1), False), ((), False))
         ),
         (lambda: LAYERED.nodes([[0, 0, 0, 0]]), "at most 3 steps"),
+        (lambda: LAYERED.nodes([[0, 0]], h=3), "at most 3 steps"),
+        (lambda: LAYERED.nodes([[0]], h=0), "h must be an integer of at least 1"),
         (lambda: LAYERED.node(0, 4), "h must be an integer from 1 to 3"),
         (lambda: LAYERED.policy(2), "agent must be an integer from 0 to 1; 2 was given"),
         (lambda: StateGraph.from_states(ONE, [0], min_share=1), "min_share must be"),

@@ -144,6 +144,7 @@ class StateGraph:
 
     def nodes(self, states: ArrayLike, h: int = 1) -> NDArray[np.int64]:
         """The nodes (n, m) of trajectories of states from step h on, as `model.transform` gives them; -1 stays -1."""
+        check_whole("h", h, 1)
         return _numbered(as_labels("states", states, 2), self.sizes, self.shared, h)
 
     def step(self, node: int) -> int | None:
