@@ -10,13 +10,6 @@ from dataclasses import dataclass
 
 from craftrl.arguments import check_target, natural, positive
 
-EXAMPLES = """\
-examples:
-  craftrl reproduce figures --out results/figures
-  craftrl reproduce figures --n 500 --seed 3 --out results/other-figures
-
-writes composition.png, recursive_draft.png and spectrum.png to DIR"""
-
 
 @dataclass(frozen=True)
 class Figures:
@@ -30,7 +23,8 @@ class Figures:
         parser.add_argument("--n", type=positive, default=2000, metavar="N", help=number)
         parser.add_argument("--seed", type=natural, default=1, metavar="N", help="default: %(default)s")
         parser.add_argument("--out", default="results/figures", metavar="DIR", help="default: %(default)s")
-        parser.epilog = EXAMPLES
+        example = "examples:\n  craftrl reproduce figures --n 500 --seed 3 --out results/other-figures\n\n"
+        parser.epilog = example + "writes composition.png, recursive_draft.png and spectrum.png to DIR"
 
     def main(self, args: argparse.Namespace) -> None:
         from craftrl.data.files import check_writable

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy, tilted
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.errors import InvalidParameterError
 
 
 class TabularExBMDP(ExBMDP):
@@ -75,9 +74,7 @@ class TabularExBMDP(ExBMDP):
         return x_h[:, self.place[h - 1][0]].astype(np.int64)
 
     def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[Any]:
-        raise InvalidParameterError(
-            "The noise that coordinates share cannot be read off one observation of this world; no learner needs it."
-        )
+        raise NotImplementedError("The noise that coordinates share cannot be read off one observation.")
 
 
 def random_agents(world: TabularExBMDP, n_agents: int, alpha: float, seed: int) -> list[MarkovPolicy]:

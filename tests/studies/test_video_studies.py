@@ -131,6 +131,7 @@ def test_all_techniques_of_a_dataset_come_together_and_see_the_same_data():
     assert [(run.walkers, run.technique, run.rates) for run in runs] == [
         (walkers, *of) for walkers in (0, 1) for of in (("craft", ()), ("ac-state", (1e-3,)))
     ]
+    assert {run.n for run in runs} == {20}
     assert data_of(runs[0]) is data_of(runs[1])
 
 
