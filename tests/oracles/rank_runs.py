@@ -69,7 +69,7 @@ def pairs(tau, training=TRAINING, stop_after=None):
             fit = oracle(training).prepare(tau).pairs()
         except KeyboardInterrupt:
             return {}
-    weights = np.concatenate([p.detach().numpy().ravel() for p in fit.networks[0].parameters()])
+    weights = np.concatenate([p.detach().numpy().ravel() for p in fit.f.networks[0].parameters()])
     found = {"logits": fit.logits, "weights": weights, "phi": fit.phi, "rounds": len(saved)}
     return {**found, "gradient": gradients[0]}
 

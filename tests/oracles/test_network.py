@@ -130,7 +130,7 @@ def test_feature_vectors_and_three_agents():
     data = feature_data(200, n_agents=3)
     network = prepared(data.tau, TRAINING.but(epochs=8), networks=None)
     f = network.log_odds(GRID, "independent")
-    assert len(network.pairs().networks) == 4
+    assert len(network.pairs().f.networks) == 4
     assert f.bins.shape == (600, 3, 2)
     assert (f.loss < f.chance - 0.02).all()
     assert known(network.embed()[::4], data.truth.states[::4]) > 0.8
@@ -172,9 +172,9 @@ def test_several_gaps_and_steps_without_meaning():
     tau.aligned = False
     network = prepared(tau, TRAINING.but(epochs=4), gaps=(1, 2))
     f, pairs = network.log_odds(GRID, "independent"), network.pairs()
-    assert np.ptp(pairs.shift, axis=0).max() == 0
+    assert np.ptp(pairs.f.shift, axis=0).max() == 0
     assert np.ptp(f.p_value) == 0  # one test of all steps
-    assert pairs.networks[0].mixture.shape[:2] == (2, 1)
+    assert pairs.f.networks[0].mixture.shape[:2] == (2, 1)
     pair = tau.rows([0])[0, 1:3]
     values = f.f(np.concatenate([pair, pair])[None])  # x_2, x_3 at two places
     assert values[0, 0] == pytest.approx(values[0, 2], abs=1e-4)
@@ -183,9 +183,9 @@ def test_several_gaps_and_steps_without_meaning():
 def test_parts_can_be_switched_off():
     tau, seen = videos(60).tau, []
     plain = prepared(tau, TRAINING.but(epochs=1, calibrate=False, noise=0.0)).pairs()
-    assert plain.scale == 1
-    assert (plain.shift == 0).all()
-    assert plain.networks[0].trunk.noise == 0
+    assert plain.f.scale == 1
+    assert (plain.f.shift == 0).all()
+    assert plain.f.networks[0].trunk.noise == 0
 
     def darker(x):
         seen.append(tuple(x.shape[1:]))
@@ -232,7 +232,7 @@ def test_what_lies_behind_the_end_of_a_trajectory_does_not_count():
 
 
 def test_pairs_behind_the_end_weigh_nothing(learned):
-    network = learned[1].pairs().networks[0]
+    network = learned[1].pairs().f.networks[0]
     z, agent, lengths = torch.randn(3, 4, network.trunk.dim), torch.tensor([0, 1, 1]), torch.tensor([2, 4, 3])
     with torch.no_grad():
         total, count = pair_loss(network, z, agent, lengths)

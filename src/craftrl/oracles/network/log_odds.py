@@ -168,9 +168,7 @@ class PairFit:
     logits        (n, H-1, K)
     loss, chance  (H-1,): on pairs that were not learned from, the loss of the logits and that of chance
     p_value       (H-1,): of the one against the other
-    networks      all that were trained, the best on held-out pairs first
-    held          the trajectories that none of them learned from
-    scale, shift  a number and (H-1, K): what calibrated the logits
+    f             the networks, the best on held-out pairs first, and what calibrates them
     phi           (n, H, d): embeddings by the best network, not standardised
     taught        of the best network's logits on held-out pairs, the share that the embedding explains (R^2)
     """
@@ -179,10 +177,7 @@ class PairFit:
     loss: Floats
     chance: Floats
     p_value: Floats
-    networks: tuple[PairNetwork, ...]
-    held: Ints
-    scale: float
-    shift: Floats
+    f: NetworkLogOdds
     phi: NDArray[np.float32]
     taught: float
 
@@ -231,7 +226,8 @@ def fit_pairs(
         scale, offsets = calibration(logits[row, step], tau.agent[row], at, steps, DRAWN / (steps * tau.K))
         shift = shift + offsets
     logits = logits * scale + shift
-    return PairFit(logits, *_judged(logits, tau, held), of_all, np.sort(held), scale, shift, phi, explained)
+    f = NetworkLogOdds(of_all, scale, shift, frames.device, np.sort(held))
+    return PairFit(logits, *_judged(logits, tau, held), f, phi, explained)
 
 
 def _judged(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[Floats, Floats, Floats]:

@@ -23,7 +23,7 @@ from craftrl.oracles.base import Coupling, Encoder, EncoderFit, LogOdds, Oracle,
 from craftrl.oracles.learned import PreparedLearned, check_independent, to_bins
 from craftrl.oracles.network.encoder import NetworkEncoder, fit_head
 from craftrl.oracles.network.frames import Frames
-from craftrl.oracles.network.log_odds import NetworkLogOdds, PairFit, fit_pairs
+from craftrl.oracles.network.log_odds import PairFit, fit_pairs
 from craftrl.oracles.network.ranks import begin, check_ranks
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import Standardise
@@ -140,8 +140,7 @@ class PreparedNetwork(PreparedLearned):
         pairs = self.pairs()
         bins = to_bins(pairs.logits[..., :1] - pairs.logits[..., 1:], grid)
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
-        f = NetworkLogOdds(pairs.networks, pairs.scale, pairs.shift, self.frames.device, pairs.held)
-        return LogOdds(bins, pairs.loss, chance=pairs.chance, p_value=pairs.p_value, f=f, taught=pairs.taught)
+        return LogOdds(bins, pairs.loss, chance=pairs.chance, p_value=pairs.p_value, f=pairs.f, taught=pairs.taught)
 
     def embed(self) -> Floats:
         """phi of every observation, standardised."""
@@ -153,14 +152,14 @@ class PreparedNetwork(PreparedLearned):
         row, step = np.nonzero(labels >= 0)
         if not len(row):
             return EncoderFit(ConstantEncoder(), 0.0)
-        network, phi = self.pairs().networks[0], torch.from_numpy(self.pairs().phi[row, step])
+        network, phi = self.pairs().f.networks[0], torch.from_numpy(self.pairs().phi[row, step])
         z, state, rng = self.scale(phi), labels[row, step], self.training.rng("encoder")
         head, loss = fit_head(network.phi, self.scale, z, row, state, n_states, rng)
         return EncoderFit(NetworkEncoder(network.trunk, head, self.frames.device), loss)
 
     def read(self, encoder: Encoder, h: int) -> Ints:
         """From the embeddings in memory, for encoders of this fit."""
-        if not isinstance(encoder, NetworkEncoder) or encoder.trunk is not self.pairs().networks[0].trunk:
+        if not isinstance(encoder, NetworkEncoder) or encoder.trunk is not self.pairs().f.networks[0].trunk:
             return super().read(encoder, h)
         head = encoder.head
         with torch.no_grad():
