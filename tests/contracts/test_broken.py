@@ -12,6 +12,7 @@ from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder
 from craftrl.core.oracle import EncoderFit
 from craftrl.data.inputs import as_dataset
 from craftrl.estimators.base import ByStep, Learner
+from craftrl.oracles import Choice
 from craftrl.testing import check_learner, check_oracle
 from shipped import data, rows_of
 
@@ -71,6 +72,14 @@ ORACLES = {
     ),
     "fails": (answers("log_odds", lambda *_: 1 / 0), "Log-odds must come without an error; ZeroDivisionError was"),
 }
+
+
+@pytest.mark.parametrize("coupling", [Choice("coupling", "markov", " "), Choice("coupling", "best", "why"), "markov"])
+def test_a_coupling_that_is_none_or_says_no_reason_is_noticed(coupling):
+    oracle = RightOracle()
+    oracle.coupling = coupling
+    with pytest.raises(AssertionError, match="coupling must be a Choice among .* that says why"):
+        check_oracle(oracle, data("bits").tau)
 
 
 @pytest.mark.parametrize("name", ORACLES)
