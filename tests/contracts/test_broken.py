@@ -78,7 +78,7 @@ ORACLES = {
 def test_a_coupling_that_is_none_or_says_no_reason_is_noticed(coupling):
     oracle = RightOracle()
     oracle.coupling = coupling
-    with pytest.raises(AssertionError, match="coupling must be a Choice among .* that says why"):
+    with pytest.raises(AssertionError, match=r"coupling must be a Choice among .* that says why"):
         check_oracle(oracle, data("bits").tau)
 
 
