@@ -89,7 +89,7 @@ def _draw_scores(axes: Axes, scores: NDArray[np.float64]) -> None:
     axes.plot(k, gained - lost, color=RED, lw=1.8, marker=".", ms=5, label="score")
     axes.plot(k[best], (gained - lost)[best], "o", ms=9, mfc="none", mec=RED)
     axes.set(title="score of each number of states", xlabel="states", ylabel="nats", xticks=k[::3])
-    axes.set_ylim(1.7 * (gained - lost).min() - 200, 1.35 * gained.max())
+    axes.set_ylim(2.4 * (gained - lost).min() - 200, 1.35 * gained.max())
     axes.legend(fontsize=7, loc="lower right")
 
 
