@@ -95,6 +95,13 @@ def test_a_fit_from_disk_is_that_from_memory_and_says_what_it_was_fitted_to(tmp_
     assert load(tmp_path / "model").data_ == disk.data_
 
 
+def test_large_frames_are_read_one_by_one(tmp_path):
+    x = RNG.integers(256, size=(2, 5, 3, 40, 40, 3), dtype=np.uint8)
+    TrajectoryDataset.from_arrays(x).save(tmp_path / "data")
+    tau = TrajectoryDataset.open(tmp_path / "data")
+    assert np.array_equal(tau.at(2, [7, 0]), x.reshape(10, 3, 40, 40, 3)[[7, 0], 1])
+
+
 # -- interruptions ----------------------------------------------------------------------------------------------------
 
 
