@@ -65,8 +65,8 @@ def test_agents_that_do_not_differ_give_no_evidence():
     code, agent, true = walked(0)
     block, _ = found(code, np.random.default_rng(1).permutation(agent), placed(true, 0))
     moves = count_moves(code, np.random.default_rng(1).permutation(agent), len(true))
-    told, open_ = score(moves, with_start(block), int(block.max()) + 2).sum(axis=1)
-    assert told - open_ < ENOUGH
+    gain, cost = score(moves, with_start(block), int(block.max()) + 2).sum(axis=1)
+    assert gain - cost < ENOUGH
 
 
 def test_a_block_of_noise_dissolves_into_the_states_that_it_has_codes_of():
@@ -92,8 +92,8 @@ def test_noise_and_fused_states_cost():
 
 def test_one_block_scores_nothing():
     code, agent, true = walked(2, start=False)
-    told, open_ = score(count_moves(code, agent, len(true)), with_start(np.zeros_like(true)), 2).sum(axis=1)
-    assert abs(told - open_) < 1.5 * ENOUGH
+    gain, cost = score(count_moves(code, agent, len(true)), with_start(np.zeros_like(true)), 2).sum(axis=1)
+    assert abs(gain - cost) < 1.5 * ENOUGH
 
 
 def test_a_quotient_of_a_ring_hides_what_is_driven_and_noise_does_not():

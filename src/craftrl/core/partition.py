@@ -51,7 +51,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 CONCENTRATIONS = np.array([2.0, 16.0, 128.0])  # rows that scatter strongly, mildly, hardly; a fourth: not at all
 SPELLS = 10  # of time: noise and habits may change from one to the next
-ENOUGH = 5.0  # nats from which on something is told: agents that do not differ reach 3
+ENOUGH = 5.0  # nats from which on there is evidence: agents that do not differ reach 3
 DRIVEN_GAPS = (2, 3)  # steps over which a split of a block is compared with the blocks in between
 
 
@@ -147,7 +147,7 @@ def _of_block(b: int, moves: Moves, block: Ints, B: int) -> tuple[float, float]:
     An agent's centre is what its codes explain; a code's centre what the block does in the spells of its visits.
     """
     inside, K, spells = np.flatnonzero(block == b), len(moves.share), moves.visits.shape[1]
-    agents, explained, open_ = np.zeros((K, B)), np.zeros((K, B)), 0.0
+    agents, explained, cost = np.zeros((K, B)), np.zeros((K, B)), 0.0
     for way in range(2):
         rows, centre = np.zeros((len(inside), B)), np.zeros((len(inside), B))
         pooled, total = np.zeros((spells, B)), np.zeros(spells)
@@ -168,8 +168,8 @@ def _of_block(b: int, moves: Moves, block: Ints, B: int) -> tuple[float, float]:
             if way == 0:
                 for y in range(K):
                     explained[y] += moves.share[y, inside[i]] * rows[i]
-        open_ += max(0.0, scatter(rows, centre))
-    return scatter(agents, explained), open_
+        cost += max(0.0, scatter(rows, centre))
+    return scatter(agents, explained), cost
 
 
 @njit(cache=True)
@@ -215,8 +215,8 @@ def rescored(moves: Moves, block: Ints, codes: Ints, left: int, each: Floats) ->
             for k in range(moves.starts[way, c], moves.starts[way, c + 1]):
                 hit[block[moves.entries[way, k, 2]]] = True
     for d in np.flatnonzero(hit):
-        told, open_ = _of_block(int(d), moves, block, len(each))
-        each[d] = told - open_
+        gain, cost = _of_block(int(d), moves, block, len(each))
+        each[d] = gain - cost
     return each
 
 
@@ -234,8 +234,8 @@ def with_start(block: Labels) -> Ints:
 def worth(moves: Moves, block: Labels) -> float:
     """The score of a partition (M,) and its prior, in nats."""
     all_ = with_start(block)
-    told, open_ = score(moves, all_, int(all_[-1]) + 1).sum(axis=1)
-    return float(told - open_ + log_prior(connected_parts(moves, all_, int(all_[-1])), len(block)))
+    gain, cost = score(moves, all_, int(all_[-1]) + 1).sum(axis=1)
+    return float(gain - cost + log_prior(connected_parts(moves, all_, int(all_[-1])), len(block)))
 
 
 @njit(cache=True)

@@ -73,7 +73,7 @@ def refine(moves: Moves, coarse: Iterable[Labels]) -> Ints:
             most = min(GROWTH * (part.max() + 1), M // 2)
             cuts = [tidy(fcluster(tree, b, "maxclust")) for b in range(2, most + 1) if b < 20 or b % (b // 10) == 0]
             found = [(*score(moves, with_start(q), int(q.max()) + 2).sum(axis=1), q) for q in cuts]
-            grown[key] = [(float(told), float(open_), q) for told, open_, q in found]
+            grown[key] = [(float(gain), float(cost), q) for gain, cost, q in found]
         return grown[key]
 
     best, top = np.zeros(M, np.int64), 0.0
@@ -83,12 +83,12 @@ def refine(moves: Moves, coarse: Iterable[Labels]) -> Ints:
             found = finer(part, ways)
             if not found:
                 break
-            told, open_, part = max(found, key=lambda item: item[0] - soft * item[1])
-            if told - open_ > top:
-                best, top = part, told - open_
-            if told - soft * open_ <= last:
+            gain, cost, part = max(found, key=lambda item: item[0] - soft * item[1])
+            if gain - cost > top:
+                best, top = part, gain - cost
+            if gain - soft * cost <= last:
                 break
-            last = told - soft * open_
+            last = gain - soft * cost
     return best
 
 
@@ -112,8 +112,8 @@ class _Climb:
 
     def __init__(self, moves: Moves, part: Ints, rng: np.random.Generator, drives: bool) -> None:
         self.moves, self.part, self.rng, self.drives = moves, part, rng, drives
-        told, open_ = score(moves, part, int(part[-1]) + 1)
-        self.each: Floats = told - open_
+        gain, cost = score(moves, part, int(part[-1]) + 1)
+        self.each: Floats = gain - cost
         self.far = squareform(pdist(moves.places))
         self.close = np.argsort(self.far, axis=1, kind="stable")[:, 1 : CLOSE + 1]
         self.tried: set[tuple[str, bytes]] = set()  # what was done in vain, and the codes with which
@@ -146,7 +146,7 @@ class _Climb:
                     continue
                 codes = np.flatnonzero((part == a) | (part == b))
                 joined = np.where(part == a, b, part)
-                hidden = self._shown(joined, codes, part[codes] == a)
+                hidden = self._driven(joined, codes, part[codes] == a)
                 if gain <= hidden:
                     continue
                 for c in codes:
@@ -193,7 +193,7 @@ class _Climb:
                 continue
             gain = float(value.sum()) + self._prior(other, len(each)) - before
             if new:
-                gain += self._shown(self.part, inside, other[inside] == b)
+                gain += self._driven(self.part, inside, other[inside] == b)
             if gain > GAIN:
                 self.part, self.each = other, value
                 return gain
@@ -252,7 +252,7 @@ class _Climb:
     def _prior(self, part: Ints, B: int) -> float:
         return log_prior(connected_parts(self.moves, part, B), len(part) - 1)
 
-    def _shown(self, part: Ints, codes: Ints, side: NDArray[np.bool_]) -> float:
+    def _driven(self, part: Ints, codes: Ints, side: NDArray[np.bool_]) -> float:
         """What a split of `codes`, one block, by their side shows of what is driven, in nats; 0 if too little."""
         if not self.drives:
             return 0.0

@@ -85,8 +85,8 @@ class _Settled:
 
     @property
     def score(self) -> float:
-        told, open_ = score(self.moves, with_start(self.owner), self.n_states + 1).sum(axis=1)
-        return float(told - open_)
+        gain, cost = score(self.moves, with_start(self.owner), self.n_states + 1).sum(axis=1)
+        return float(gain - cost)
 
 
 @dataclass(eq=False)
@@ -315,5 +315,5 @@ def _merges(now: _Settled) -> Iterator[tuple[Labels, float]]:
         names.append(names[int(a)] + names[int(b)])
         block[names[-1]] = min(block[names[-1]])
         joined = tidy(block)
-        told, open_ = score(now.moves, with_start(joined[now.owner]), int(joined.max()) + 2).sum(axis=1)
-        yield joined, float(each.sum() - told + open_)
+        gain, cost = score(now.moves, with_start(joined[now.owner]), int(joined.max()) + 2).sum(axis=1)
+        yield joined, float(each.sum() - gain + cost)
