@@ -31,7 +31,7 @@ MOST = 16  # states, up to which the score is drawn
 SHOWN = (3, 6, 9, 12)  # numbers of states of which the embedding is drawn
 
 
-def cut_and_score(z: NDArray[np.float64], agent: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def cut_and_score(z: NDArray[np.float64], agent: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Cuts of one Ward tree into 1..MOST states: the state (MOST, n, H) of each embedding, and scores (MOST, 2).
 
     z (n, H, d) are embeddings, agent (n,). The scores are what moves between states tell of the agents, and what it

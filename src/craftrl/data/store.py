@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_flag, check_kind, check_source, check_target, check_whole, is_url, shown
+from craftrl.arrays import Ints
 from craftrl.data import urls
 from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
 from craftrl.data.files import UNREADABLE, plain_os_errors, sealed_text, unsealed, written_whole
@@ -364,7 +365,7 @@ class StoredFrames(Frames):
         except (OSError, EOFError) as error:
             raise self._unreadable(local, error) from error
 
-    def pick(self, number: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[Any]:
+    def pick(self, number: Ints, first: Ints) -> NDArray[Any]:
         x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
         for i, (own, at) in enumerate(zip(number.tolist(), first.tolist())):
             self.read(own, at, x[i : i + 1])

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.dataset import BLOCK_BYTES, Ints, TrajectoryDataset
+from craftrl.arrays import Ints
+from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset
 from craftrl.errors import InvalidDataError
 
 __all__ = ["Window", "Windows", "cut", "cuts_in", "longer_than_many", "pieces", "taken", "windows_again"]

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arrays import Floats
+from craftrl.arrays import Floats, Ints
 from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels
-from craftrl.data.dataset import Ints, TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset
 
 __all__ = ["Camera", "camera", "camera_of", "described"]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from craftrl.arrays import Floats
 from craftrl.core.evidence import CONTRADICTED, LEVEL, dependence, log_gamma_tail
 from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels, n_labels, paired, tally
@@ -23,8 +24,6 @@ from craftrl.diagnostics.tests import StateTests
 from craftrl.errors import AssumptionWarning
 
 __all__ = ["Evidence", "assigned_share", "judged", "of_checks", "warn"]
-
-Floats = NDArray[np.float64]
 
 # None of these is a proof; docs/is-it-right.md says what each is worth.
 MOST = 0.5  # of the steps, or of the trajectories

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arrays import Floats, Observations
+from craftrl.arrays import Floats, Ints, Observations
 from craftrl.core.evidence import CONTRADICTED, dependence
 from craftrl.core.labels import Labels, n_labels
-from craftrl.data.dataset import Ints, TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.camera import described
 
 __all__ = ["Mixture", "mixtures", "two_means"]

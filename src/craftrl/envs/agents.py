@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_kind, check_number, is_whole, shown
-from craftrl.arrays import Floats
+from craftrl.arrays import Floats, Ints
 from craftrl.data.labels import as_array
-from craftrl.envs.exbmdp import ExBMDP, Ints, check_seed, check_tables
+from craftrl.envs.exbmdp import ExBMDP, check_seed, check_tables
 from craftrl.errors import InvalidParameterError
 
 __all__ = [

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_flag, check_number, check_room_in_memory, check_whole
+from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy
-from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
+from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, check_seed
 
 __all__ = ["BitsExBMDP"]
 

@@ -25,11 +25,12 @@ from craftrl.arguments import (
     is_whole,
     shown,
 )
+from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import check_writable
 from craftrl.data.store import DatasetWriter, is_dataset
 from craftrl.envs.agents import Policy, check_policies, choose_actions
-from craftrl.envs.exbmdp import ExBMDP, Ints, check_seed
+from craftrl.envs.exbmdp import ExBMDP, check_seed
 from craftrl.envs.gymworld import GymWorld, play_episodes
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 

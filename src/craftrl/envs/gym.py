@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_choice, check_whole
+from craftrl.arrays import Ints
 from craftrl.envs.bits import BitsExBMDP
-from craftrl.envs.exbmdp import ExBMDP, Ints, check_tables
+from craftrl.envs.exbmdp import ExBMDP, check_tables
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.errors import require
 

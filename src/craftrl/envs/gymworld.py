@@ -27,8 +27,9 @@ from craftrl.arguments import (
     is_whole,
     shown,
 )
+from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy, Policy, check_contrast, choose_actions, tilted
-from craftrl.envs.exbmdp import MOST_STEPS, Ints, check_seed
+from craftrl.envs.exbmdp import MOST_STEPS, check_seed
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.progress import progress_bar
 

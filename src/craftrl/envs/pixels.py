@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_choice, check_whole
-from craftrl.arrays import Floats
+from craftrl.arrays import Floats, Ints
 from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, shared_equally, tilted
-from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
+from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, check_seed
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["MAX_WALKERS", "PixelsExBMDP", "floor_plan", "grid_moves", "pair_shares", "spreading_policy"]

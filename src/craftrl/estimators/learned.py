@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +24,6 @@ from craftrl.estimators.bounds import settings
 from craftrl.estimators.exact import Fitted, recorded
 from craftrl.oracles.base import Choice
 from craftrl.oracles.learned import PreparedLearned
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Partition", "fit_embedded"]
 

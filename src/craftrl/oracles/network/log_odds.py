@@ -221,8 +221,8 @@ def fit_pairs(
     explained = _explained(said[0], taught, tau, held)
     logits, scale, shift = np.mean(said, axis=0), 1.0, np.zeros((tau.H - 1, tau.K))
     if training.calibrate:
-        row, step = np.nonzero(tau.lengths[held, None] > np.arange(1, tau.H))
-        row, at = held[row], np.minimum(step, steps - 1)
+        pair, step = np.nonzero(tau.lengths[held, None] > np.arange(1, tau.H))
+        row, at = held[pair], np.minimum(step, steps - 1)
         scale, offsets = calibration(logits[row, step], tau.agent[row], at, steps, DRAWN / (steps * tau.K))
         shift = shift + offsets
     logits = logits * scale + shift
