@@ -74,15 +74,16 @@ class CheckablePairFunction(PairFunction, Protocol):
 class LogOdds:
     """f_h on every pair of the dataset: all that clustering and merging see of Line 10.
 
-    bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
-    loss     float (H-1,): the mean loss of f_h per pair, in nats; on pairs that were not learned from, unless the class
-             is finite
-    models   f_1..f_{H-1} of a finite class, else ()
-    chance   float (H-1,): the loss of knowing the agents' shares alone, on the same pairs; None takes all pairs
-    p_value  float (H-1,): how likely an f_h as good as this is by chance (`craftrl.core.evidence`); None for not known
-    f        f_1..f_{H-1} for trajectories to come, where the oracle keeps them
-    taught   of what f_h say of pairs that were not learned from, the share that the oracle's embedding explains (R^2);
-             None where embeddings are not taught
+    bins          int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
+    loss          float (H-1,): the mean loss of f_h per pair, in nats; on pairs that were not learned from, unless the
+                  class is finite
+    models        f_1..f_{H-1} of a finite class, else ()
+    chance        float (H-1,): the loss of knowing the agents' shares alone, on the same pairs; None takes all pairs
+    p_value       float (H-1,): how likely an f_h as good as this is by chance (`craftrl.core.evidence`); None for not
+                  known
+    f             f_1..f_{H-1} for trajectories to come, where the oracle keeps them
+    embedding_r2  of the log-odds of pairs that were not learned from, the share that the oracle's embedding explains;
+                  None where the embedding is not trained
     """
 
     bins: NDArray[np.int16]
@@ -91,7 +92,7 @@ class LogOdds:
     chance: Floats | None = None
     p_value: Floats | None = None
     f: PairFunction | None = None
-    taught: float | None = None
+    embedding_r2: float | None = None
 
 
 @dataclass(frozen=True)

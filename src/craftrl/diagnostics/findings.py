@@ -35,7 +35,7 @@ LEAST_TRAJECTORIES = 20
 # Nats that states lose of what log-odds tell of the agents, and the least share that they hold.
 LEAST_LOST, LEAST_CAPTURED = 20.0, 0.7
 LEAST_EVIDENCE = 5.0  # nats that speak for a partition: agents that do not differ reach 3
-LEAST_TAUGHT = 0.5  # of the variance of the log-odds, the share that the embedding explains
+MIN_EMBEDDING_R2 = 0.5
 LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
 LEAST_HELD = 0.95  # of what a network knows, the states' share
 FEW_UNSEEN = 10  # trajectories, from which nothing is known well
@@ -46,12 +46,12 @@ SURELY = 0.7  # of what log-odds tell of the agents: the states' share must not 
 class Evidence:
     """How states were found, where they are the partition of an embedding.
 
-    evidence  nats that speak for the states
-    taught    of what log-odds say, the share that the embedding explains; None where it was not taught
+    evidence      nats that speak for the states
+    embedding_r2  of the log-odds, the share that the embedding explains; None where it is not trained
     """
 
     evidence: float
-    taught: float | None
+    embedding_r2: float | None
 
 
 def judged(
@@ -152,8 +152,8 @@ def _of_partition(
     if labels.max() < 1 or partition.evidence < LEAST_EVIDENCE:
         yield Finding("no evidence", (), {"nats": max(partition.evidence, 0.0)})
         return
-    if partition.taught is not None and partition.taught < LEAST_TAUGHT:
-        yield Finding("embedding holds little", (), {"share": max(partition.taught, 0.0)})
+    if partition.embedding_r2 is not None and partition.embedding_r2 < MIN_EMBEDDING_R2:
+        yield Finding("embedding holds little", (), {"share": max(partition.embedding_r2, 0.0)})
     yield from _states_tell_less(trace, tau, labels, one_encoder)
     yield from _rare_move(tau, labels, nu)
 

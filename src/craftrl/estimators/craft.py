@@ -494,7 +494,7 @@ def _judged(
         tests, by_step = _state_tests(prepared, fitted, coupling), coupling == "independent" and not one_encoder
         if starts is None and not one_encoder:  # else nothing rests on one start
             one_start = ask("start", one_start_test, prepared)
-    evidence = None if fitted.states is None else Evidence(fitted.states.evidence, fitted.taught)
+    evidence = None if fitted.states is None else Evidence(fitted.states.evidence, fitted.embedding_r2)
     nu = fitted.bounds.nu
     trace = judged(result.trace, prepared.tau, result.labels, nu, tests, one_start, by_step, one_encoder, evidence)
     camera = camera_of(prepared.tau, result.labels) if isinstance(prepared, PreparedLearned) else None

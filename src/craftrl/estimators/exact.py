@@ -46,13 +46,13 @@ ONE_START = 5.0  # nats, and as many as the choice among all encoders may be wor
 class Fitted:
     """What a fit has learned.
 
-    result   of Algorithm 2; with one encoder for all steps, what it would record of its states
-    bounds   that were used
-    choices  what was left to the library
-    codes    int (n, H): what the encoders say of every trajectory, -1 where one is over
-    encoder  the one for all steps, None where each step has its own
-    taught   of what log-odds say, the share that the embedding explains in which states were found; None without one
-    states   how they were found in an embedding; None for those of Algorithm 2 and of finite classes
+    result        of Algorithm 2; with one encoder for all steps, what it would record of its states
+    bounds        that were used
+    choices       what was left to the library
+    codes         int (n, H): what the encoders say of every trajectory, -1 where one is over
+    encoder       the one for all steps, None where each step has its own
+    embedding_r2  of the log-odds, the share that the embedding explains; None without one that is trained
+    states        how they were found in an embedding; None for those of Algorithm 2 and of finite classes
     """
 
     result: Result
@@ -60,7 +60,7 @@ class Fitted:
     choices: tuple[Choice, ...]
     codes: Labels
     encoder: Encoder | None = None
-    taught: float | None = None
+    embedding_r2: float | None = None
     states: Found | None = None
 
 

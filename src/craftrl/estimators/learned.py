@@ -92,7 +92,7 @@ def fit_embedded(
     why = f"the coarsest partition that is sufficient, closed and complete ({found.evidence:.0f} nats of evidence)."
     n_states = n_labels(labels) if stationary else sum(map(n_labels, labels.T))
     result, chosen = recorded(f, labels, bounds, fits, tau, stationary), (Choice("states", n_states, why),)
-    return Fitted(result, bounds, chosen, labels, fits[0].encoder if stationary else None, f.taught, found)
+    return Fitted(result, bounds, chosen, labels, fits[0].encoder if stationary else None, f.embedding_r2, found)
 
 
 def _differ(tau: TrajectoryDataset) -> bool:

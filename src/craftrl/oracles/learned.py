@@ -1,7 +1,7 @@
 """Oracles that train: log-odds, an embedding of every observation, and an encoder of given states.
 
-Log-odds that are learned scatter, so states are not read off them one by one. They are taught to an embedding, or are
-one, and states are found there (`craftrl.estimators.states`). Algorithm 2's other two questions have answers on the
+Log-odds that are learned scatter, so states are not read off them one by one. They are distilled into an embedding, or
+are one, and states are found there (`craftrl.estimators.states`). Algorithm 2's other two questions have answers on the
 embedding as well: observations are told apart by their nearest neighbours, and an encoder of one step is that of all
 steps with the labels of one.
 

@@ -1,8 +1,8 @@
-"""f_h(x_h, x_{h+1}): a network that tells agents apart by pairs of observations, and the embedding that it teaches.
+"""f_h(x_h, x_{h+1}): a network that tells agents apart by pairs of observations, and the embedding of an observation.
 
 The features of both observations are joined and read out as logits of the agents. An embedding phi of each observation
-hangs on the same features and is taught, in the same training, what the joined features say at that moment:
-f(x, x') = g(phi(x), phi(x')). So phi holds what log-odds depend on, and little else.
+is made of the same features, and the log-odds are distilled into it in the same training: a second network g learns to
+give f(x, x') as g(phi(x), phi(x')), from the values that f has at that moment. So phi holds what log-odds depend on, and little else.
 
 Paper: Line 10
 """
@@ -100,7 +100,7 @@ class PairNetwork(SavableModule):
         step = torch.arange(a.shape[1], device=z.device).repeat(len(a))
         return self(a.flatten(0, 1), b.flatten(0, 1), step, gap).unflatten(0, a.shape[:2])
 
-    def taught(self, phi: Tensor, gap: int = 0) -> Tensor:
+    def from_embeddings(self, phi: Tensor, gap: int = 0) -> Tensor:
         """The same by g from embeddings (n, H, d) alone."""
         a, b = phi[:, : -self.gaps[gap]], phi[:, self.gaps[gap] :]
         at = torch.arange(a.shape[1], device=phi.device).clamp_max(self.steps - 1)
@@ -108,7 +108,7 @@ class PairNetwork(SavableModule):
 
 
 class Embedding(SavableModule):
-    """phi: a few numbers (..., d) of the trunk's features (..., dim), taught to hold what the log-odds need."""
+    """phi: a few numbers (..., d) of the trunk's features (..., dim), trained to hold what the log-odds need."""
 
     def __init__(self, dim: int, embedding: int) -> None:
         super().__init__()
@@ -140,23 +140,23 @@ def _join_vectors(dim: int) -> nn.Sequential:
 
 
 def pair_loss(network: PairNetwork, z: Tensor, agent: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """How badly the agents (n,) of trajectories are told apart, and the embedding holds what the log-odds say: the sum
-    over all pairs that are there, and how many they are. z (n, H, dim) are the trunk's features.
+    """The loss of the log-odds and of the embedding, summed over all pairs that are there, and how many they are.
 
-    The embedding is taught the log-odds as they are at that moment, and teaches them nothing. On held-out trajectories
-    both are judged by how they tell the agents apart.
+    z (n, H, dim) are the trunk's features, agent (n,) whose trajectories they are. The log-odds have the cross-entropy
+    of the agents. They are distilled into the embedding: its loss is the distance of its log-odds from these, through
+    which no gradient flows; the trunk learns from both. On held-out trajectories both have the cross-entropy.
     """
     phi, total, count = network.phi(z), z.new_zeros((), dtype=torch.float32), z.new_zeros((), dtype=torch.float32)
     for i, gap in enumerate(network.gaps):
         there = torch.arange(gap, z.shape[1], device=z.device) < lengths[:, None]
-        logits, taught = (found[there].float() for found in (network.along(z, i), network.taught(phi, i)))
+        logits, distilled = (found[there].float() for found in (network.along(z, i), network.from_embeddings(phi, i)))
         target = agent[:, None].expand_as(there)[there]
         total = total + functional.cross_entropy(logits, target, reduction="sum")
         if network.training:
-            aim, said = (logits - logits[:, :1]).detach()[:, 1:], (taught - taught[:, :1])[:, 1:]
+            aim, said = (logits - logits[:, :1]).detach()[:, 1:], (distilled - distilled[:, :1])[:, 1:]
             total = total + functional.smooth_l1_loss(said, aim, reduction="sum") / (logits.shape[1] - 1)
         else:
-            total = total + functional.cross_entropy(taught, target, reduction="sum")
+            total = total + functional.cross_entropy(distilled, target, reduction="sum")
         count = count + there.sum()
     return (total, count) if network.training else (total, 2 * count)
 
@@ -170,7 +170,7 @@ class PairFit:
     p_value       (H-1,): of the one against the other
     f             the networks, the best on held-out pairs first, and what calibrates them
     phi           (n, H, d): embeddings by the best network, not standardised
-    taught        of the best network's logits on held-out pairs, the share that the embedding explains (R^2)
+    embedding_r2  of the best network's log-odds on held-out pairs, the share that the embedding explains
     """
 
     logits: Floats
@@ -179,7 +179,7 @@ class PairFit:
     p_value: Floats
     f: NetworkLogOdds
     phi: NDArray[np.float32]
-    taught: float
+    embedding_r2: float
 
 
 def fit_pairs(
@@ -217,8 +217,8 @@ def fit_pairs(
         held_loss = train(network, loss, batches, rows, size, training, name, chance, tau.digest)
         fits.append((held_loss, network, *_read(network, frames)))
     fits.sort(key=lambda fit: fit[0])
-    _, of_all, said, (taught, *_), (phi, *_) = zip(*fits)
-    explained = _explained(said[0], taught, tau, held)
+    _, of_all, said, (distilled, *_), (phi, *_) = zip(*fits)
+    embedding_r2 = _embedding_r2(said[0], distilled, tau, held)
     logits, scale, shift = np.mean(said, axis=0), 1.0, np.zeros((tau.H - 1, tau.K))
     if training.calibrate:
         pair, step = np.nonzero(tau.lengths[held, None] > np.arange(1, tau.H))
@@ -227,7 +227,7 @@ def fit_pairs(
         shift = shift + offsets
     logits = logits * scale + shift
     f = NetworkLogOdds(of_all, scale, shift, frames.device, np.sort(held))
-    return PairFit(logits, *_judged(logits, tau, held), f, phi, explained)
+    return PairFit(logits, *_judged(logits, tau, held), f, phi, embedding_r2)
 
 
 def _judged(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[Floats, Floats, Floats]:
@@ -257,19 +257,19 @@ def _read(network: PairNetwork, frames: Frames) -> tuple[Floats, Floats, NDArray
             if len(index):
                 z = network.trunk.features(x).unflatten(0, (-1, tau.H))
                 phi = network.phi(z)
-                said = [network.along(z), network.taught(phi), phi]
+                said = [network.along(z), network.from_embeddings(phi), phi]
                 parts.append((index, torch.cat([part.flatten(1) for part in said], dim=1).float()))
     n_logits = (tau.H - 1) * tau.K
-    logits, taught, phi_of_all = np.split(gathered(parts, tau.n).numpy(), [n_logits, 2 * n_logits], axis=1)
+    logits, distilled, phi_of_all = np.split(gathered(parts, tau.n).numpy(), [n_logits, 2 * n_logits], axis=1)
     shape = tau.n, tau.H - 1, tau.K
-    both = (said.astype(np.float64).reshape(shape) for said in (logits, taught))
+    both = (said.astype(np.float64).reshape(shape) for said in (logits, distilled))
     return *both, phi_of_all.reshape(tau.n, tau.H, -1)  # type: ignore[return-value]
 
 
-def _explained(logits: Floats, taught: Floats, tau: TrajectoryDataset, held: Ints) -> float:
-    """The share of the log-odds' variance over held-out pairs that is explained by what embeddings were taught."""
+def _embedding_r2(logits: Floats, distilled: Floats, tau: TrajectoryDataset, held: Ints) -> float:
+    """The share of the log-odds' variance over held-out pairs that those of the embedding explain."""
     there = tau.lengths[held, None] > np.arange(1, tau.H)
-    f, g = ((said[..., :1] - said[..., 1:])[held][there] for said in (logits, taught))
+    f, g = ((said[..., :1] - said[..., 1:])[held][there] for said in (logits, distilled))
     total = float(((f - f.mean(axis=0)) ** 2).sum()) if len(f) else 0.0
     return 1 - float(((f - g) ** 2).sum()) / total if total > 0 else 1.0
 

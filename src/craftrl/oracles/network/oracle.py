@@ -140,7 +140,9 @@ class PreparedNetwork(PreparedLearned):
         pairs = self.pairs()
         bins = to_bins(pairs.logits[..., :1] - pairs.logits[..., 1:], grid)
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
-        return LogOdds(bins, pairs.loss, chance=pairs.chance, p_value=pairs.p_value, f=pairs.f, taught=pairs.taught)
+        return LogOdds(
+            bins, pairs.loss, chance=pairs.chance, p_value=pairs.p_value, f=pairs.f, embedding_r2=pairs.embedding_r2
+        )
 
     def embed(self) -> Floats:
         """phi of every observation, standardised."""
