@@ -2,7 +2,8 @@
 
 The features of both observations are joined and read out as logits of the agents. An embedding phi of each observation
 is made of the same features, and the log-odds are distilled into it in the same training: a second network g learns to
-give f(x, x') as g(phi(x), phi(x')), from the values that f has at that moment. So phi holds what log-odds depend on, and little else.
+give f(x, x') as g(phi(x), phi(x')), from the values that f has at that moment. So phi
+holds what log-odds depend on, and little else.
 
 Paper: Line 10
 """
