@@ -73,7 +73,7 @@ def test_whoever_watches_hears_of_compiling_once_and_of_nobody_elses(loop, n_thr
 
 
 def test_where_nobody_watches_a_terminal_is_told_once_and_a_log_never(loop, monkeypatch, capsys):
-    monkeypatch.setattr(kernels.TOLD, "said", False)
+    monkeypatch.setattr(kernels.LISTENER, "said", False)
     assert loop(1) == 2
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -53,8 +53,8 @@ def test_one_start_raises_no_alarm_with_coordinates_although_mimics_abound():
     assert sum(test.agents_differ for test in found) <= 2
     assert not any(test.several for test in found)
     # What x_1 adds must matter, and not only be significant.
-    assert not StartTest(p_first=0.5, p_beyond=1e-9, added=0.001, told=0.1).several
-    assert StartTest(p_first=0.5, p_beyond=1e-9, added=0.05, told=0.1).several
+    assert not StartTest(p_first=0.5, p_beyond=1e-9, added=0.001, total=0.1).several
+    assert StartTest(p_first=0.5, p_beyond=1e-9, added=0.05, total=0.1).several
 
 
 def test_fit_and_diagnose_say_that_trajectories_begin_in_several_states(tmp_path):

@@ -300,7 +300,7 @@ def test_a_killed_fit_goes_on_where_it_stopped(tmp_path, monkeypatch):
     with pytest.raises(InvalidDataError, match="belongs to other settings or data"):
         prepared(tau, here.but(lr=1e-3)).pairs()
     one, other = (TRAINING.but(augment=lambda x: x) for _ in range(2))  # as in another process, at another address
-    assert one.told() == other.told() != TRAINING.told()
+    assert one.signature() == other.signature() != TRAINING.signature()
     (file,) = tmp_path.glob("log-odds*.pt")
     file.write_bytes(file.read_bytes()[:-7])
     with pytest.raises(InvalidDataError, match=r"cannot be read; .* delete that one file"):

@@ -68,8 +68,8 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
     out."""
     model, tau = bits()
     found = Sufficiency(
-        told=0.1,
-        p_told=1e-9,
+        gain=0.1,
+        p_gain=1e-9,
         share=0.97,
         error=0.2,
         n_unseen=40,

@@ -123,13 +123,13 @@ class StartTest(Savable):
     p_first   how likely it is by chance alone that x_1 tells the agents apart as well as it does
     p_beyond  how likely it is by chance alone that x_1 adds as much to x_2 as it does
     added     nats per trajectory that x_1 adds to what x_2 tells of the agent
-    told      nats per trajectory that x_1 and x_2 tell together
+    total     nats per trajectory that x_1 and x_2 together tell of the agent
     """
 
     p_first: float
     p_beyond: float
     added: float
-    told: float
+    total: float
 
     @property
     def agents_differ(self) -> bool:
@@ -144,7 +144,7 @@ class StartTest(Savable):
     @property
     def share(self) -> float:
         """Of what both observations tell of the agent, the part that is lost without the first."""
-        return self.added / max(self.told, self.added) if self.added > 0 else 0.0
+        return self.added / max(self.total, self.added) if self.added > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -111,17 +111,17 @@ def compare_agents(
             f"names must be a list of {data.K} different texts, one per agent; {shown(names)} was given."
         )
     with progress_bar(desc="compare", unit="half", total=2, leave=False, delay=1.0, disable=not progress) as bar:
-        told = _look(data, seed, bar.update)
+        seen = _look(data, seed, bar.update)
     agents, n = list(range(data.K)), data.counts.tolist()
     if data.K > ALL_PAIRS:
         others = [[g for g in range(2 * data.K) if g // 2 != k] for k in agents]
-        apart = [told.contrast((k, k), others[k], [2 * k, 2 * k + 1], called, n, 1).nats for k in agents]
+        apart = [seen.contrast((k, k), others[k], [2 * k, 2 * k + 1], called, n, 1).nats for k in agents]
         agents = sorted(np.argsort(apart, kind="stable")[-ALL_PAIRS:].tolist())
     both = list(combinations(agents, 2))
-    pairs = [told.contrast((i, j), [2 * i, 2 * i + 1], [2 * j, 2 * j + 1], called, n, len(both)) for i, j in both]
-    halves = [told.contrast((k, k), [2 * k], [2 * k + 1], called, n, data.K) for k in range(data.K)]
+    pairs = [seen.contrast((i, j), [2 * i, 2 * i + 1], [2 * j, 2 * j + 1], called, n, len(both)) for i, j in both]
+    halves = [seen.contrast((k, k), [2 * k], [2 * k + 1], called, n, data.K) for k in range(data.K)]
     ranked = sorted(pairs, key=lambda pair: -pair.evidence)
-    return AgentPairs(tuple(called), tuple(ranked), tuple(pair for pair in halves if pair.n_steps), told.counted)
+    return AgentPairs(tuple(called), tuple(ranked), tuple(pair for pair in halves if pair.n_steps), seen.counted)
 
 
 # -- what is found ------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def least_visible(n: float, entries: int, n_steps: int, n_pairs: int = 1) -> flo
 
 
 @dataclass(frozen=True)
-class _Told:
+class _PairLogOdds:
     """What log-odds of all groups say of trajectories that they did not learn from, in nats.
 
     place, moved  (n, pairs, groups): by x_h alone, and by (x_h, x_{h+1})
@@ -266,7 +266,7 @@ class _Told:
         )
 
 
-def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Told:
+def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _PairLogOdds:
     """Read some trajectories of every agent at some steps; learn from one half of each group, ask about the other."""
     rng, entries = np.random.default_rng(seed), int(np.prod(tau.obs_shape, dtype=np.int64))
     steps = np.arange(1, tau.H + 1)
@@ -284,7 +284,7 @@ def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Tol
             of_agents.append((own, 2 * k + later, two))
     if len(of_agents) < 2:
         said, none = np.zeros((2, 0, len(pairs), 2 * tau.K)), np.zeros(0, dtype=np.int64)
-        return _Told(said[0], said[1], said[0, ..., 0] > 0, none, none, entries, False)
+        return _PairLogOdds(said[0], said[1], said[0, ..., 0] > 0, none, none, entries, False)
     chosen, group, fold = (np.concatenate(one) for one in zip(*of_agents))
     some, there = tau.select(chosen), tau.lengths[chosen][:, None] >= steps
     whole = tau.dtype.kind in "biu" and 2 * entries <= MOST_ENTRIES
@@ -308,7 +308,7 @@ def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Tol
     names, target = np.unique(group[row[few]], return_inverse=True)
     for which in said:  # log-odds of the best of many functions boast: they are scaled until they fit the held-out
         which *= calibration(which[row[few], pair[few]][:, names], target)[0]
-    return _Told(said[0], said[1], there[:, pairs + 1], group, fold, entries, counted)
+    return _PairLogOdds(said[0], said[1], there[:, pairs + 1], group, fold, entries, counted)
 
 
 def _by_counts(

@@ -30,11 +30,11 @@ __all__ = ["Camera", "camera", "camera_of", "described"]
 
 FRAMES = 4000  # that are looked at, of all agents together
 GRID = 12  # rows and columns of the coarse picture
-ENOUGH = 15  # frames of each agent in a state, to compare them there
+MIN_FRAMES = 15  # of each agent in a state, to compare them there
 FOREIGN = 0.05  # the share of other agents in a state that counts as one agent's; some frames are misread
-TOLD, ERRORS = 0.7, 4.0  # `within` from which the camera differs, and by how many standard errors more than chance
-MOST = 0.75  # of the frames that must be of states in which it is told, or of states of one agent
-LEAST = 10  # trajectories of each agent, for anything to be said
+WITHIN, ERRORS = 0.7, 4.0  # `within` from which the camera differs, and by how many standard errors more than chance
+SHARE = 0.75  # of the frames that must be of states in which it differs, or of states of one agent
+MIN_TRAJECTORIES = 10  # trajectories of each agent, for anything to be said
 HOT = 0.5  # of what the pixel that tells most tells: pixels that tell much
 
 
@@ -42,15 +42,14 @@ HOT = 0.5  # of what the pixel that tells most tells: pixels that tell much
 class Camera:
     """What single frames tell of the agents beside the states.
 
-    within  of pairs of frames of one state, one of each agent, the share told right; of the agent best told from the
-            others; 0.5 is chance, NaN where no state has frames of two agents
-    error   the standard error of it, if nothing is to be told
-    states  the share of frames that are of states in which the agent is told: `within` is above 0.6 there, or one agent
-            alone visits it
+    within  of pairs of frames of one state, one of each agent, the share whose agents are named right; of the agent
+            that differs most from the others; 0.5 is chance, NaN where no state has frames of two agents
+    error   the standard error of it, if frames do not differ
+    states  the share of frames that are of states in which that agent differs: `within` is above 0.6 there, or one
+            agent alone visits it
     apart   the share of frames that are of states which one agent alone visits
-    heat    float (rows, columns) or (features,): how far the mean frames of one state differ between the agent that is
-            best told and the others, in units of what one agent's frames differ by; of all frames where agents share no
-            state
+    heat    float (rows, columns) or (features,): how far the mean frames of one state differ between that agent and the
+            others, in units of what one agent's frames differ by; of all frames where agents share no state
     """
 
     within: float
@@ -61,9 +60,9 @@ class Camera:
 
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong, if anything is, and where in the picture."""
-        if self.apart > MOST:
+        if self.apart > SHARE:
             found = Finding("agents apart", (), {"apart": self.apart})
-        elif self.within > max(TOLD, 0.5 + ERRORS * self.error) and self.states > MOST:
+        elif self.within > max(WITHIN, 0.5 + ERRORS * self.error) and self.states > SHARE:
             found = Finding("camera differs", (), {"within": self.within, "states": self.states})
         else:
             return ()
@@ -79,7 +78,7 @@ class Camera:
 
 def camera_of(tau: TrajectoryDataset, labels: Labels, seed: int = 0) -> Camera | None:
     """The same for frames from all over a dataset, whose states are `labels` (n, H); None where there are too few."""
-    if tau.counts.min() < LEAST:
+    if tau.counts.min() < MIN_TRAJECTORIES:
         return None
     rng = np.random.default_rng(seed)
     each = FRAMES // tau.K
@@ -109,7 +108,7 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
     alone = 1 - share.max(axis=1) < FOREIGN
     z = described(x)
     fold = np.unique(group, return_inverse=True)[1] % 2
-    best, states, told_best = np.nan, 0.0, agent == 0
+    best, states, best_agent = np.nan, 0.0, agent == 0
     for k in range(K if K > 2 else 1):
         own = agent == k
         score = np.zeros(len(z))
@@ -122,13 +121,13 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
             rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=[0.5, 0.5])
             rule.fit(r[learned & both], own[learned & both])
             score[fold == one] = rule.decision_function(np.nan_to_num(r[fold == one]))
-        told, weight = _told(score, own, labels, fold, S)
-        if weight.sum() and not (np.average(told, weights=weight) <= best):
-            best, told_best = float(np.average(told, weights=weight)), own
-            states = float((alone | ((told > 0.6) & (weight > 0)))[labels].mean())
+        right, weight = _named_right(score, own, labels, fold, S)
+        if weight.sum() and not (np.average(right, weights=weight) <= best):
+            best, best_agent = float(np.average(right, weights=weight)), own
+            states = float((alone | ((right > 0.6) & (weight > 0)))[labels].mean())
     n = [len(np.unique(group[agent == k])) for k in range(K)]
     error = float(np.sqrt(np.sum(1 / np.sort(n)[:2]) / 12))
-    return Camera(best, error, states, float(alone[labels].mean()), _heat(x, told_best, labels, S))
+    return Camera(best, error, states, float(alone[labels].mean()), _heat(x, best_agent, labels, S))
 
 
 def described(x: NDArray[np.generic]) -> Floats:
@@ -151,22 +150,22 @@ def _middle(z: Floats, own: NDArray[np.bool_], labels: Labels, S: int) -> Floats
     out = np.full((S, z.shape[1]), np.nan)
     for s in range(S):
         a, b = z[own & (labels == s)], z[~own & (labels == s)]
-        if min(len(a), len(b)) >= ENOUGH:
+        if min(len(a), len(b)) >= MIN_FRAMES:
             out[s] = (a.mean(axis=0) + b.mean(axis=0)) / 2
     return out
 
 
-def _told(score: Floats, own: NDArray[np.bool_], labels: Labels, fold: Labels, S: int) -> tuple[Floats, Floats]:
-    """For each state and half of the data, the share of pairs of frames told right, and how much it weighs."""
-    told, weight = np.full((S, 2), 0.5), np.zeros((S, 2))
+def _named_right(score: Floats, own: NDArray[np.bool_], labels: Labels, fold: Labels, S: int) -> tuple[Floats, Floats]:
+    """For each state the share of pairs of frames whose agents are named right, and how much it weighs."""
+    right, weight = np.full((S, 2), 0.5), np.zeros((S, 2))
     for s in range(S):
         for one in (0, 1):
             here = (labels == s) & (fold == one)
             a, b = score[here & own], np.sort(score[here & ~own])
-            if min(len(a), len(b)) >= ENOUGH:
+            if min(len(a), len(b)) >= MIN_FRAMES:
                 below = np.searchsorted(b, a, side="left") + np.searchsorted(b, a, side="right")
-                told[s, one], weight[s, one] = below.mean() / (2 * len(b)), len(a) * len(b) / (len(a) + len(b))
-    return np.average(told, axis=1, weights=weight + 1e-12), weight.sum(axis=1)
+                right[s, one], weight[s, one] = below.mean() / (2 * len(b)), len(a) * len(b) / (len(a) + len(b))
+    return np.average(right, axis=1, weights=weight + 1e-12), weight.sum(axis=1)
 
 
 def _heat(x: NDArray[np.generic], own: NDArray[np.bool_], labels: Labels, S: int) -> Floats:
@@ -175,7 +174,7 @@ def _heat(x: NDArray[np.generic], own: NDArray[np.bool_], labels: Labels, S: int
     for s in range(S):
         a, b = x[(labels == s) & own], x[(labels == s) & ~own]
         n = min(len(a), len(b))
-        if n >= ENOUGH:
+        if n >= MIN_FRAMES:
             difference += n * (a.mean(axis=0, dtype=np.float64) - b.mean(axis=0, dtype=np.float64))
             variance += n * (a.var(axis=0, dtype=np.float64) + b.var(axis=0, dtype=np.float64)) / 2
             total += n

@@ -68,9 +68,9 @@ def diagnose(
     two: tuple[Mixture, ...] = ()
     if probe is None:  # a class of functions looks for itself
         two = mixtures(tau, codes if known is None else known.joined(codes), by_step, embed, seed)
-    told = {finding.kind for finding in trace.findings}
+    kinds = {finding.kind for finding in trace.findings}
     more = of_checks(tau, n_states, stability, tests, known, two)
-    findings = (*trace.findings, *(found for found in more if found.kind not in told))
+    findings = (*trace.findings, *(found for found in more if found.kind not in kinds))
     return Diagnosis(n_states, assigned_share(tau, labels), findings, stability, tests, known, seen, two)
 
 

@@ -88,9 +88,9 @@ def judged(
 
 def warn(findings: Sequence[Finding], stacklevel: int) -> None:
     """One warning for all that speaks against the states."""
-    told = [str(finding) for finding in findings if finding.severity == "warning"]
-    if told and is_first_rank():
-        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=stacklevel + 1)
+    found = [str(finding) for finding in findings if finding.severity == "warning"]
+    if found and is_first_rank():
+        warnings.warn(" ".join(found), AssumptionWarning, stacklevel=stacklevel + 1)
 
 
 def _of_fit(
@@ -175,7 +175,7 @@ def _states_tell_less(trace: Trace, tau: TrajectoryDataset, labels: Labels, one_
         moves = paired(paired(labels[:, h - 1], labels[:, h], shape[1]), tau.agent, tau.K)
         tables.append(tally(moves, shape[0] * shape[1] * tau.K).reshape(-1, tau.K))
 
-    def told(table: Labels) -> float:
+    def gain(table: Labels) -> float:
         table = table[table.sum(axis=1) > 0]
         rows, columns = table.sum(axis=1, keepdims=True), table.sum(axis=0)
         nats = (
@@ -183,9 +183,9 @@ def _states_tell_less(trace: Trace, tau: TrajectoryDataset, labels: Labels, one_
         )
         return float(nats) - (tau.K - 1) * (len(table) - 1)
 
-    by_states = sum(map(told, tables))
+    by_states = sum(map(gain, tables))
     if one_encoder:
-        by_states = max(by_states, told(np.sum(tables, axis=0)))
+        by_states = max(by_states, gain(np.sum(tables, axis=0)))
     if by_odds - by_states > LEAST_LOST and by_states < LEAST_CAPTURED * by_odds:
         yield Finding("states tell less", (), {"share": max(by_states, 0.0) / by_odds})
 
@@ -213,16 +213,16 @@ def _at_chance(
         yield Finding("at chance", tuple(steps))
     if nothing or not tau.aligned:  # no step of windows is like another
         return
-    by_states = {h: _told_by_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
-    told = tuple(h for h in steps if by_states[h] < np.log(CONTRADICTED))
-    if alike := tuple(h for h in steps if h not in told):
+    by_states = {h: _log_p_of_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
+    differ = tuple(h for h in steps if by_states[h] < np.log(CONTRADICTED))
+    if alike := tuple(h for h in steps if h not in differ):
         yield Finding("alike at some steps", alike, severity="note")
-    if told and tests is None:
-        p = float(np.exp(max(by_states[h] for h in told)))
-        yield Finding("test too small", told, {"p": p}, severity="note")
+    if differ and tests is None:
+        p = float(np.exp(max(by_states[h] for h in differ)))
+        yield Finding("test too small", differ, {"p": p}, severity="note")
 
 
-def _told_by_states(s_h: Labels, s_next: Labels, tau: TrajectoryDataset) -> float:
+def _log_p_of_states(s_h: Labels, s_next: Labels, tau: TrajectoryDataset) -> float:
     """ln p of the table of agents and pairs of states."""
     shape = n_labels(s_h), n_labels(s_next)
     visits = tally(paired(paired(s_h, s_next, shape[1]), tau.agent, tau.K), shape[0] * shape[1] * tau.K)
@@ -289,7 +289,7 @@ def of_checks(
         share, error, n = known.share, known.error, known.n_unseen
         if known.insufficient:
             yield Finding("not sufficient", (), {"share": max(share, 0.0), "error": 2 * error, "n": n})
-        if n < FEW_UNSEEN or known.p_told > LEVEL or not share - 2 * error >= SURELY:
+        if n < FEW_UNSEEN or known.p_gain > LEVEL or not share - 2 * error >= SURELY:
             yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
         if (closed := float(known.closed.min())) < LEAST_HELD:
             yield Finding("halves differ", (), {"share": closed, "p": float(known.p_value.min())})

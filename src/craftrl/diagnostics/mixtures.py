@@ -35,7 +35,7 @@ SPELLS = 3  # of time, in each of which moves may be others
 RIDGE = 2.0  # in units of the mean variance of the features
 LEAST_VISITS = 40  # of a state, so that anything is said of it
 LEAST_GROUP = 0.05  # of the observations: a smaller group may be misread ones
-LEAST_TOLD = 0.02  # nats per visit that the groups must tell of the neighbours: misread observations tell less
+MIN_NATS = 0.02  # per visit that the groups must tell of the neighbouring states: misread observations tell less
 DRIVEN = 5.0  # nats from which on groups are driven
 MOST_FEATURES = 512  # of an observation; more are mixed at random
 KEPT = 64  # observations of each group that are kept, for pictures
@@ -102,14 +102,14 @@ def mixtures(
             cuts.append((two_means(z, z), 0 * fold))
         spell = step * SPELLS // tau.H if tau.aligned else 0 * step
         chance = np.log(CONTRADICTED / (len(cuts) * len(neighbours) * len(states)))
-        told, half = 0.0, None
+        most, half = 0.0, None
         for groups, learned in cuts:
             if LEAST_GROUP < groups.mean() < 1 - LEAST_GROUP:
                 of_moves = [_differ(groups, neighbour, learned, tau.agent[row], spell) for neighbour in neighbours]
-                nats = max([nats for log_p, nats in of_moves if log_p < chance and nats > LEAST_TOLD], default=0.0)
+                nats = max([nats for log_p, nats in of_moves if log_p < chance and nats > MIN_NATS], default=0.0)
                 nats = nats or _driven(groups, row, step, codes)
-                if nats > told:
-                    told, half = nats, groups
+                if nats > most:
+                    most, half = nats, groups
         if half is not None:
             share = float(half.mean())
             a, b = (x[rng.permutation(np.flatnonzero(half == one))[:KEPT]] for one in (0, 1))

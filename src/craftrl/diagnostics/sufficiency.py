@@ -46,7 +46,7 @@ BY_STEP = np.array(
 SPELLS = 3  # of time, in each of which moves may be others
 NEIGHBOURS = 7  # embeddings that say the state of another
 LEAST_VISITS = 10  # of a state, so that what is said of it counts
-LEAST_TOLD = 0.9  # of what log-odds tell of the agents, that states must tell
+MIN_SHARE = 0.9  # of the log-odds' gain, that states must reach
 READ, SURE = 0.95, 0.01  # share of a state that must be read right, and how likely less is by chance
 ENOUGH = 5.0  # nats from which on two states differ
 APART = 10.0  # between embeddings of different steps, where each step has states of its own
@@ -56,10 +56,11 @@ APART = 10.0  # between embeddings of different steps, where each step has state
 class Sufficiency:
     """What a network knows, against what the states hold of it.
 
-    told       what the log-odds tell of the agents of held-out trajectories, in nats per pair
-    share      what the states tell of them, as a share of that; above 1 where states tell more, NaN where the log-odds
-               tell nothing
-    p_told     how likely log-odds or states tell as much by chance
+    gain       the log-likelihood of the agents of held-out trajectories by the log-odds, less that by the agents'
+               shares, in nats per pair
+    share      the same gain by the states, as a share of it; above 1 where states tell more of the agents, NaN where
+               the log-odds tell nothing
+    p_gain     how likely log-odds or states gain as much by chance
     error      the standard error of what one tells more than the other, in units of what the better one tells
     n_unseen   how many of them there are
     closed     float (3,): of what states and halves tell of the next state, the one before, and the agent, the states'
@@ -73,8 +74,8 @@ class Sufficiency:
                -1 and 1 where there are none
     """
 
-    told: float
-    p_told: float
+    gain: float
+    p_gain: float
     share: float
     error: float
     n_unseen: int
@@ -107,7 +108,7 @@ class Sufficiency:
     def insufficient(self) -> bool:
         """Whether the states surely tell less of the agents than the log-odds do, and not just by the error of tables
         that are counted on few trajectories."""
-        return self.share < LEAST_TOLD and self.share + 2 * self.error < 1
+        return self.share < MIN_SHARE and self.share + 2 * self.error < 1
 
     def reasons(self) -> Iterator[str]:
         """What speaks for the states, in parts of a sentence."""
@@ -148,7 +149,7 @@ def sufficiency(
     if not len(unseen):
         return None
     learned = np.setdiff1d(np.arange(tau.n), f.unseen)
-    told, p_told, share, error = _sufficient(f.of_unseen(tau.rows(unseen), unseen), codes, tau, learned, unseen)
+    gain, p_gain, share, error = _sufficient(f.of_unseen(tau.rows(unseen), unseen), codes, tau, learned, unseen)
     rows = np.concatenate([_some(learned, tau), unseen])
     new = np.isin(rows, unseen)
     code, agent = codes[rows], tau.agent[rows]
@@ -168,8 +169,8 @@ def sufficiency(
     doubtful = {s for pair in one for s in pair}
     read, misread = _readable(z, code, labels[rows], new)
     return Sufficiency(
-        told,
-        p_told,
+        gain,
+        p_gain,
         share,
         error,
         len(unseen),
@@ -225,12 +226,12 @@ def _sufficient(
     of_odds = log_softmax(logits, axis=1)[np.arange(len(i)), agent] - np.log(shares[agent])
     of_states = np.log(table[h, pair[unseen][i, h], agent] / shares[agent])
     by_odds, by_states = (np.bincount(i, nats, len(unseen)).astype(np.float64) for nats in (of_odds, of_states))
-    told = float(by_odds.sum())
-    p_told = min(1.0, 2 * min(map(paired_p_value, (by_odds, by_states)))) if len(unseen) > 1 else 1.0
-    if told <= 0:
-        return told / max(len(i), 1), p_told, np.nan, np.nan
+    gain = float(by_odds.sum())
+    p_gain = min(1.0, 2 * min(map(paired_p_value, (by_odds, by_states)))) if len(unseen) > 1 else 1.0
+    if gain <= 0:
+        return gain / max(len(i), 1), p_gain, np.nan, np.nan
     more, held = by_odds - by_states, float(by_states.sum())
-    return told / len(i), p_told, held / told, float(more.std() * np.sqrt(len(more))) / max(told, held)
+    return gain / len(i), p_gain, held / gain, float(more.std() * np.sqrt(len(more))) / max(gain, held)
 
 
 class _Moves:
@@ -247,7 +248,7 @@ class _Moves:
         self.fold = self.row % 2 == 0
         self.spell = self.h * min(SPELLS, code.shape[1] - 1) // (code.shape[1] - 1) if aligned else 0 * self.h
 
-    def told(self, code: Labels, side: Labels, rows: NDArray[np.bool_]) -> Floats:
+    def gains(self, code: Labels, side: Labels, rows: NDArray[np.bool_]) -> Floats:
         """(3, m): by how much the log-probability of the next state, the one before and the agent rises for moves
         `rows`, if the side (n, H) of observations is known."""
         row, h, agent, S = self.row[rows], self.h[rows], self.agent[rows], self.S
@@ -265,7 +266,7 @@ class _Moves:
         """(3,): the states' share of what they and halves (n, H) tell, and how likely that is by chance."""
         every, new = np.ones(len(self.row), dtype=bool), self.new
         before, after = self.code[self.row, self.h], self.code[self.row, self.h + 1]
-        told, by_states = self.told(self.code, half, every), np.zeros(3)
+        gains, by_states = self.gains(self.code, half, every), np.zeros(3)
         for i, (target, own) in enumerate(((after, before), (before, after))):
             for learn in (self.fold, ~self.fold):
                 by_states[i] += _gain(target, self.agent, self.agent * self.S + own, learn, self.S)[~learn].sum()
@@ -274,7 +275,7 @@ class _Moves:
         for i, tried in enumerate((every, every, new)):
             rows, row = np.unique(self.row[tried], return_inverse=True)
             if len(rows) > 1:  # trajectory by trajectory
-                nats = np.bincount(row, told[i, tried]).astype(np.float64)
+                nats = np.bincount(row, gains[i, tried]).astype(np.float64)
                 p_value[i] = min(1.0, 3 * paired_p_value(nats))
                 if p_value[i] < CONTRADICTED:
                     closed[i] = max(by_states[i], 0.0) / (max(by_states[i], 0.0) + float(nats.sum()))
@@ -299,7 +300,7 @@ class _Moves:
             code = np.where(self.code == b, a, self.code)
             both = (code[self.row, self.h] == a) | (code[self.row, self.h + 1] == a)
             side = np.where(self.code == b, 1, 0)
-            nats = self.told(code, side, both).sum()
+            nats = self.gains(code, side, both).sum()
             if nats < ENOUGH and driven(code, np.where(code == a, side, -1), self.S) < ENOUGH:
                 found.append((a, b))
         return tuple(sorted(found))

@@ -4,7 +4,7 @@ Plain loops over arrays: LLVM recognises the popcount and vectorises what is inn
 likelihood ratios are integers in fixed point, or floats that hold integers below 2^53: a sum is the same in any order.
 
 This module imports numba; nothing imports it before there is something to count. The machine code is kept on disk: only
-the first run after installation compiles, which takes seconds and is told to whoever watches.
+the first run after installation compiles, which takes seconds and is reported to whoever watches.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -31,7 +31,7 @@ ONE, TWO, FOUR, TOP = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 BY_1, BY_2, BY_4, BYTES = (np.uint64(byte * 0x0101010101010101) for byte in (0x55, 0x33, 0x0F, 0x01))
 
 
-class _Told(event.Listener):
+class _CompilationListener(event.Listener):
     """Tells of every loop of ours that is compiled, and not of those whose code is read from disk."""
 
     said = False
@@ -52,8 +52,8 @@ class _Told(event.Listener):
             print(f"craftrl: {what} ...", file=sys.stderr)
 
 
-TOLD = _Told()
-event.register("numba:compile", TOLD)
+LISTENER = _CompilationListener()
+event.register("numba:compile", LISTENER)
 
 
 @compiled

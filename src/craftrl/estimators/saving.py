@@ -135,8 +135,8 @@ def _read(where: urls.Place) -> tuple[bytes, dict[str, Any]]:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return data, dict(json.loads(header["__metadata__"][METADATA]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        told = {"IsADirectoryError": "is a folder", "FileNotFoundError": "is not there"}
-        reason = told.get(type(error).__name__, "cannot be read, is of another kind, or was cut short or altered")
+        reasons = {"IsADirectoryError": "is a folder", "FileNotFoundError": "is not there"}
+        reason = reasons.get(type(error).__name__, "cannot be read, is of another kind, or was cut short or altered")
         raise InvalidDataError(
             f"A model must be a file that save or craftrl fit has written; {where} {reason}; check the name."
         ) from error

@@ -28,8 +28,8 @@ def summary(model: CRAFT) -> str:
     lines += [""] * bool(lines) + [*(_by_state(model) if hasattr(model, "windows_") else _by_step(model))]
     if hasattr(model, "encoder_"):
         n = model.n_states_total_
-        told = f"tells {n} states apart" if n > 1 else "knows one state only"
-        lines.append(f"One encoder for all steps {told}.")
+        states = f"tells {n} states apart" if n > 1 else "knows one state only"
+        lines.append(f"One encoder for all steps {states}.")
     lines += [f"{finding.severity.capitalize()}: {finding}" for finding in model.trace_.findings]
     return "\n".join(lines)
 

@@ -86,9 +86,9 @@ class ClassifierOracle(Oracle):
         check_flag("calibrate", self.calibrate)
         check_whole("folds", self.folds, 2, max(tau.n, 2), "a fold has one trajectory at least")
         # By what it has, or what it says: some, such as a stack, have neither method before they are fitted.
-        told = any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function"))
-        told = told or (hasattr(self.classifier, "__sklearn_tags__") and is_classifier(self.classifier))
-        if isinstance(self.classifier, type) or not (hasattr(self.classifier, "set_params") and told):
+        predicts = any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function"))
+        predicts = predicts or (hasattr(self.classifier, "__sklearn_tags__") and is_classifier(self.classifier))
+        if isinstance(self.classifier, type) or not (hasattr(self.classifier, "set_params") and predicts):
             raise InvalidParameterError(
                 "classifier must be a scikit-learn classifier with predict_proba or decision_function, such as "
                 f"HistGradientBoostingClassifier(); {shown(self.classifier)} was given."

@@ -42,7 +42,7 @@ PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone cou
 def one_start_test(prepared: PreparedCounting) -> StartTest:
     """Both tests on the values of all encoders of steps 1 and 2."""
     counter = prepared.counter
-    added, told = np.transpose([_split_ratio(counter, turn) for turn in (0, 1)])
+    added, total = np.transpose([_split_ratio(counter, turn) for turn in (0, 1)])
     log_ratio = float(logsumexp(added) - np.log(2))
     n = max(int(counter.running[2].sum()), 1)
     tables = np.ascontiguousarray(_value_counts(counter, View(1)).transpose(1, 2, 0))  # (N_s, |Phi_1|, K)
@@ -51,7 +51,7 @@ def one_start_test(prepared: PreparedCounting) -> StartTest:
         p_first=float(np.exp(min(log_p.min() + np.log(len(log_p)), 0.0))),  # of the best of all encoders
         p_beyond=float(np.exp(min(-log_ratio, 0.0))),
         added=float(added.sum()) / n,
-        told=float(told.sum()) / n,
+        total=float(total.sum()) / n,
     )
 
 

@@ -197,11 +197,11 @@ def entries(model: CRAFT, sample: Sample, found: list[State]) -> tuple[Table, di
         lines = []
         for i in np.lexsort((-goes_with[tried], -decides))[:SHOWN]:
             entry = int(tried[i])
-            told = float(decides[i]), float(goes_with[entry])
+            shares = float(decides[i]), float(goes_with[entry])
             of_states = [(float(mean[j, entry]), float(deviation[j, entry])) for j in range(len(own))]
-            rows += [(h, entry, *told, state.state, *pair) for state, pair in zip(own, of_states)]
+            rows += [(h, entry, *shares, state.state, *pair) for state, pair in zip(own, of_states)]
             values = (f"{m:.2g} ± {d:.2g}" for m, d in of_states)
-            lines.append((names.get(entry, str(entry)), *(f"{part:.0%}" for part in told), *values))
+            lines.append((names.get(entry, str(entry)), *(f"{part:.0%}" for part in shares), *values))
         where = "all steps" if h is None else f"step {h}"
         columns = ("entry", "decides", "goes with the state", *(f"state {state.state}" for state in own))
         by_step[h] = said, Table("entries", f"The entries that matter most at {where}.", columns, tuple(lines))

@@ -66,7 +66,7 @@ def check_ranks(tau: TrajectoryDataset, training: Training, *settings: object) -
     versions = __version__, platform.python_version(), np.__version__, torch.__version__
     agree("versions of craftrl, Python, NumPy and torch", versions)
     agree("data", tau.fingerprint())
-    agree("settings of training", training.told(), *settings)
+    agree("settings of training", training.signature(), *settings)
     device = training.to_device()
     index = torch.cuda.current_device() if device.type == "cuda" and device.index is None else device.index
     found = every((device.type, platform.node(), os.environ.get("CUDA_VISIBLE_DEVICES"), index))

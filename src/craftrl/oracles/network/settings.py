@@ -118,7 +118,7 @@ class Training(Savable):
         """The same with some fields changed."""
         return replace(self, **changes)
 
-    def told(self) -> str:
+    def signature(self) -> str:
         """Everything that a result depends on, in words: neither where it is trained nor who watches.
 
         A function has its name here and no address, which is another one in each process.

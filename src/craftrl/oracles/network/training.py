@@ -206,7 +206,7 @@ class Checkpoint:
 def _run(module: nn.Module, training: Training, data: Callable[[], str]) -> str:
     """What a training run depends on, in words: version, settings, data, layers and the weights that it begins with."""
     weights = digest(*(weight.detach().cpu().float().numpy() for weight in module.parameters()))
-    return repr((__version__, training.told(), from_first(data), digest(module), weights))
+    return repr((__version__, training.signature(), from_first(data), digest(module), weights))
 
 
 @contextmanager
