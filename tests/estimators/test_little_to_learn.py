@@ -74,7 +74,7 @@ def test_frames_of_one_colour_are_refused(tmp_path, monkeypatch, capsys):
 
 def test_agents_that_differ_are_learned_and_trusted_unless_the_embedding_holds_little(monkeypatch):
     tau = videos(200)
-    monkeypatch.setattr(findings, "LEAST_TAUGHT", 1.0)  # what the embedding holds is never enough
+    monkeypatch.setattr(findings, "MIN_EMBEDDING_R2", 1.0)  # what the embedding holds is never enough
     model, told = fitted(tau)
     (finding,) = (one for one in model.trace_.findings if one.severity == "warning")
     assert told == str(finding)
