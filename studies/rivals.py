@@ -37,7 +37,7 @@ SAMPLE = 10_000  # trajectories that k-means looks at
 PROBED = 20_000  # frames whose true states the linear probe learns from
 WIDEST = 256  # features that the probe reads; of more, it reads so many principal components
 CLIP, SHORTEST = 6, 3  # steps of clips, and of the shortest of trajectories that end at any time
-FEWEST_FRAMES = 20  # held-out frames of a state at a step, below which its own accuracy is not scored
+MIN_FRAMES = 20  # held-out frames of a state at a step, below which its own accuracy is not scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ def scores(fitted: Fitted, data: Data) -> dict[str, Any]:
     tau, true = data.test.tau, data.test.truth.states
     labels = np.stack([fitted.encode(tau.at(h), h) for h in range(1, tau.H + 1)], axis=1)
     by_step = accuracy_by_step(labels, true)
-    of_states = np.concatenate(state_accuracies_by_step(labels, true, min(FEWEST_FRAMES, tau.n // 10))[1:])
+    of_states = np.concatenate(state_accuracies_by_step(labels, true, min(MIN_FRAMES, tau.n // 10))[1:])
     return {
         "accuracy": float(by_step[1:].mean()),
         "accuracy_by_step": [round(a, 5) for a in by_step.tolist()],

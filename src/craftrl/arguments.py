@@ -22,7 +22,7 @@ __all__ = [
     *("natural", "positive", "shown"),
 ]
 
-MOST = 2**63 - 1  # what NumPy, torch and file formats take as a whole number
+MAX_INTEGER = 2**63 - 1  # what NumPy, torch and file formats take as a whole number
 WIDTH = 80  # letters of a value in a message
 # A scheme has two letters at least: C:// is a drive. pathlib makes one slash of two.
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+://")
@@ -73,8 +73,8 @@ def check_number(name: str, value: Any, what: str, holds: Callable[[Any], bool],
 def check_whole(name: str, value: Any, least: int = 0, most: int | None = None, advice: str = "") -> None:
     """A whole number from `least` to `most`; without `most`, as large as 64 bits hold."""
     what = f"an integer from {least} to {most}" if most is not None else f"an integer of at least {least}"
-    what += ", below 2**63" if most is None and is_whole(value) and value > MOST else ""
-    _check(is_whole(value) and least <= value <= (MOST if most is None else most), name, what, value, advice)
+    what += ", below 2**63" if most is None and is_whole(value) and value > MAX_INTEGER else ""
+    _check(is_whole(value) and least <= value <= (MAX_INTEGER if most is None else most), name, what, value, advice)
 
 
 def check_flag(name: str, value: Any, advice: str = "") -> None:

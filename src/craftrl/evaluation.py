@@ -36,7 +36,7 @@ __all__ = [
     "state_summary",
 ]
 
-MOST_COUNTS = 2**28  # entries of a table of counts, 2 GiB: labels that ask for more do not count from 0
+MAX_COUNTS = 2**28  # entries of a table of counts, 2 GiB: labels that ask for more do not count from 0
 
 
 def count_visits(*labels: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.int64]:
@@ -57,7 +57,7 @@ def count_visits(*labels: ArrayLike, sizes: Sequence[int] | None = None) -> NDAr
     shape = largest if sizes is None else as_labels("sizes", sizes, 1).tolist()
     if len(shape) != len(columns) or any(size < most for size, most in zip(shape, largest)):
         raise InvalidDataError(f"sizes must be one more than the largest label at least, {largest}; {sizes} given.")
-    if prod(shape) > MOST_COUNTS:
+    if prod(shape) > MAX_COUNTS:
         raise InvalidDataError(
             f"Labels must count from 0 without large gaps; up to {max(shape) - 1} was given, which asks for "
             f"{prod(shape):.3g} counts; number them again."

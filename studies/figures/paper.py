@@ -19,7 +19,7 @@ from craftrl.evaluation import count_visits
 from craftrl.figures import BLUE, GREY, INK, ORANGE, RED, picture
 from craftrl.oracles import CoordinateOracle
 from craftrl.paper import DRAFT, RecursiveDRAFT, population_assumptions
-from craftrl.report.schematic import MOST_STATES
+from craftrl.report.schematic import MAX_STATES
 from studies.worlds.lock import LockExBMDP
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def run_for_spectrum(n: int, seed: int) -> Trace:
     oracle = FiniteOracle(world.encoders, world.n_values)
     model = CRAFT.paper(oracle, alpha=known.alpha.value, eta=known.eta.value, nu=known.nu.value)
     step = model.fit(collect(world, policies, n, seed).tau).trace_[2]
-    if (most := max(len(step.spectra), step.n_states)) > MOST_STATES:
+    if (most := max(len(step.spectra), step.n_states)) > MAX_STATES:
         raise InvalidParameterError(
-            f"The schematic shows at most {MOST_STATES} states a step; the run with --seed {seed} and --n {n} has "
+            f"The schematic shows at most {MAX_STATES} states a step; the run with --seed {seed} and --n {n} has "
             f"{most}; give another seed, or more trajectories."
         )
     return model.trace_

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 SIDE, WALKERS, HORIZON, N = 3, 2, 6, 500
 CELLS = 100  # of the embedding, of which the tree is built
-MOST = 16  # states, up to which the score is drawn
+MAX_STATES = 16  # states, up to which the score is drawn
 SHOWN = (3, 6, 9, 12)  # numbers of states of which the embedding is drawn
 
 
 def cut_and_score(z: NDArray[np.float64], agent: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Cuts of one Ward tree into 1..MOST states: the state (MOST, n, H) of each embedding, and scores (MOST, 2).
+    """Cuts of one Ward tree into 1..M states: the state (M, n, H) of each embedding, and scores (M, 2).
 
     z (n, H, d) are embeddings, agent (n,). The scores are what moves between states tell of the agents, and what it
     costs that moves are not closed, both in nats.
@@ -41,7 +41,7 @@ def cut_and_score(z: NDArray[np.float64], agent: NDArray[np.integer]) -> tuple[N
     code = tidy(cells).reshape(z.shape[:2])
     places = np.stack([z[code == c].mean(axis=0) for c in range(code.max() + 1)])
     moves, tree = count_moves(code, agent, len(places), places), linkage(places, "ward")
-    cuts = [tidy(fcluster(tree, k, "maxclust")) for k in range(1, MOST + 1)]
+    cuts = [tidy(fcluster(tree, k, "maxclust")) for k in range(1, MAX_STATES + 1)]
     scores = [score(moves, with_start(cut), int(cut.max()) + 2).sum(axis=1) for cut in cuts]
     return np.array([cut[code] for cut in cuts]), np.array(scores)
 

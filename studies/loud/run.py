@@ -22,7 +22,7 @@ GROUPS = ("wrong", "too few states", "right, broken", "right")
 SEEN = ("leaks", "corrupted")  # violations of Equation 1, or of the block assumption: worth a warning by themselves
 
 FRESH = 1500  # trajectories per agent on which states are compared with the truth
-LEAST_VISITS = 0.01  # of them, the share that must visit a state for it to count
+MIN_VISITS = 0.01  # of them, the share that must visit a state for it to count
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def worst_state(model: CRAFT, fresh: Collection, named: bool) -> float:
         right = np.zeros(len(visits))
         for label, s in best_matching(table).items():
             right[s] = table[label, s]
-        counted = visits >= LEAST_VISITS * len(state)
+        counted = visits >= MIN_VISITS * len(state)
         worst = min(worst, float((right[counted] / visits[counted]).min()))
     return worst
 

@@ -32,7 +32,7 @@ from studies.worlds.violations import VIOLATIONS
 
 World = BitsExBMDP | LockExBMDP
 HELD_OUT = 2000  # fresh trajectories per agent of the unbroken world, for the encoders' accuracy
-FEWEST = 10  # of them, observations of a state for it to count by itself
+MIN_OBSERVATIONS = 10  # of them, observations of a state for it to count by itself
 NOTICED = (" models", ", warned", ", trusted")
 GOOD = 0.95  # a model is right if every state of every step is read right this often
 
@@ -137,7 +137,7 @@ def _accuracy(model: CRAFT, world: World, policies: Any, seed: Any) -> tuple[NDA
         return population_accuracy(lambda h: [of[h]], world), state_summary(by_state)
     fresh = collect(world, policies, HELD_OUT, seed)
     read, true = encode_dataset(model.encoders_, fresh.tau), fresh.truth.states
-    return accuracy_by_step(read, true), state_summary(state_accuracies_by_step(read, true, FEWEST))
+    return accuracy_by_step(read, true), state_summary(state_accuracies_by_step(read, true, MIN_OBSERVATIONS))
 
 
 # -- all runs ------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from studies.worlds.spec import Run
 WORLDS = {"lock": LockExBMDP, "multimaze": MultiMazeExBMDP}
 RECOVERED = ("accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall")
 HELD_OUT = 2000  # fresh trajectories per agent, for the encoders' accuracy
-FEWEST = 10  # held-out observations of a state, of the 4000 at its step, for it to count by itself
+MIN_OBSERVATIONS = 10  # held-out observations of a state, of the 4000 at its step, for it to count by itself
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def run_one(run: Run) -> dict[str, Any]:
     true = np.array([world.n_states(h) for h in range(1, world.H + 1)])
     return {
         "accuracy": float(accuracy_by_step(read, fresh.truth.states).mean()),
-        **state_summary(state_accuracies_by_step(read, fresh.truth.states, FEWEST)),
+        **state_summary(state_accuracies_by_step(read, fresh.truth.states, MIN_OBSERVATIONS)),
         "chance": float(chance_accuracy(world, policies).mean()),
         "steps_with_right_state_count": float((found == true).mean()),
         "graph_precision": by_encoders[0],

@@ -33,7 +33,7 @@ def test_the_nearest_grid_point_is_hardly_worse_than_the_best_corner(monkeypatch
     grid = Grid.from_bounds(1.0, 0.05)
     counts = np.random.default_rng(0).integers(5, 40, size=(200, 5))
     _, best = best_bins(counts, grid)
-    monkeypatch.setattr(losses, "MOST_CORNERS", 4)
+    monkeypatch.setattr(losses, "MAX_CORNERS", 4)
     _, nearest = best_bins(counts, grid)
     assert (nearest >= best).all()
     # Half a step along each of four axes, where the loss of a pair is curved by at most 1/2.

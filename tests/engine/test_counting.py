@@ -75,7 +75,7 @@ def test_the_constant_encoder_has_one_value():
 @pytest.mark.parametrize("grid", [GRID, GRIDS[1], Grid.from_bounds(np.log(2), 0.1)])
 @pytest.mark.parametrize("most", [0, 10**7])  # in NumPy always, compiled always
 def test_losses_of_more_agents_are_those_of_best_bins(K, grid, most, monkeypatch):
-    monkeypatch.setattr(counting, "MOST_ENTRIES", most)
+    monkeypatch.setattr(counting, "MAX_ENTRIES", most)
     for seed in range(6):
         problem = random_problem(seed, K, 3, unequal=seed % 2 == 1)
         expected = best_bins(count_pairs(problem, 1), grid)[1].sum(axis=(2, 3))

@@ -230,8 +230,8 @@ def test_spectra_hold_every_pair(page):
 
 def test_what_does_not_fit_is_left_out_and_it_is_said(tmp_path, monkeypatch):
     model, tau = bits()
-    monkeypatch.setattr(contents_module, "MOST_BARS", 1)
-    monkeypatch.setattr(contents_module, "MOST_ROWS", 5)
+    monkeypatch.setattr(contents_module, "MAX_BARS", 1)
+    monkeypatch.setattr(contents_module, "MAX_ROWS", 5)
     monkeypatch.setattr(states_module, "TRAJECTORIES", 48)
     page = Page(tmp_path, model, tau)
     assert "The spectra of 3 rarer states were left out" in page.text

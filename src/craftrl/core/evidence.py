@@ -22,7 +22,7 @@ __all__ = [
 
 LEVEL = 0.01  # of the steps that are called better than chance, at most so large a share is not
 CONTRADICTED = 1e-3  # how likely a test may be to fail by chance, over all steps of one model together
-LEAST_EXPECTED = 2.0  # of an entry of a table; rarer rows and columns are counted together
+MIN_EXPECTED = 2.0  # of an entry of a table; rarer rows and columns are counted together
 
 
 def chance_loss(agent: Ints) -> float:
@@ -70,7 +70,7 @@ def dependence(counts: Ints, stratum: Ints) -> tuple[Floats, Floats]:
     from craftrl.core.pearson import pearson
 
     first = np.append(np.flatnonzero(np.diff(stratum, prepend=-1)), len(counts))
-    statistic, mean, variance = pearson(counts, first, LEAST_EXPECTED).T
+    statistic, mean, variance = pearson(counts, first, MIN_EXPECTED).T
     some = variance > 1e-9
     scale = np.divide(variance, mean, out=np.ones_like(mean), where=some)
     log_p = np.where(some, log_gamma_tail(mean / scale, statistic / scale), 0.0)

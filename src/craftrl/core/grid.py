@@ -18,7 +18,7 @@ from craftrl.errors import InvalidParameterError
 
 __all__ = ["Grid"]
 
-MOST_BINS = 2**15  # bins are kept as 16-bit integers
+MAX_BINS = 2**15  # bins are kept as 16-bit integers
 RANGES = {  # the largest value of each, what must hold, and what it is the least of
     "alpha": (
         sys.float_info.max,
@@ -52,9 +52,9 @@ class Grid(Savable):
         alpha = float(min(1, alpha))
         # The guard keeps an eta that lies on the grid already from rounding up to the next point.
         wanted = 8 * math.log(1 / eta - 1) / alpha - 1e-9
-        if wanted > MOST_BINS - 1:  # also where it is infinite
+        if wanted > MAX_BINS - 1:  # also where it is infinite
             raise InvalidParameterError(
-                f"The grid must have fewer than {MOST_BINS} bins; alpha = {alpha} and eta = {eta} ask for "
+                f"The grid must have fewer than {MAX_BINS} bins; alpha = {alpha} and eta = {eta} ask for "
                 f"{wanted:.0f}; raise alpha or eta."
             )
         n_xi = math.ceil(wanted)

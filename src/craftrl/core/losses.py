@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 FIXED_POINT = 2**30  # one nat
-MOST_CORNERS = 8  # agents up to which all 2^(K-1) grid points around a log ratio are tried
+MAX_CORNERS = 8  # agents up to which all 2^(K-1) grid points around a log ratio are tried
 
 
 @lru_cache(maxsize=64)
@@ -51,7 +51,7 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     For K > 2, f is the vector of log-odds of agent 0 against each other agent and the loss is the multinomial
     one, minimised over the 2^(K-1) grid points around the clipped log ratios. For K = 2 that is the paper's loss and
     its exact minimum. For K > 2 it is the minimum up to the grid's resolution unless a log ratio lies outside Xi: where
-    one axis is clipped, the best point of the others moves, and this one may be worse. With more than `MOST_CORNERS`
+    one axis is clipped, the best point of the others moves, and this one may be worse. With more than `MAX_CORNERS`
     agents there are too many points around, and the nearest one is taken.
 
     Paper: Equation 13 (cluster loss), Line 10
@@ -62,10 +62,10 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     position = np.clip(np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0), 0, grid.n_xi)
     below = np.clip(np.floor(position).astype(np.int64), 0, max(grid.n_xi - 1, 0))
     above = np.minimum(below + 1, grid.n_xi)
-    bins = below if K <= MOST_CORNERS else np.where(position - below > 0.5, above, below)
+    bins = below if K <= MAX_CORNERS else np.where(position - below > 0.5, above, below)
     bins = np.where(counts.sum(axis=-1, keepdims=True) == 0, 0, bins)
     best = _cell_loss(counts, bins, grid)
-    for corner in list(product((False, True), repeat=K - 1))[1:] if K <= MOST_CORNERS else ():
+    for corner in list(product((False, True), repeat=K - 1))[1:] if K <= MAX_CORNERS else ():
         candidate = np.where(corner, above, below)
         loss = _cell_loss(counts, candidate, grid)
         better = loss < best

@@ -22,7 +22,7 @@ from craftrl.arrays import Ints
 
 __all__ = ["best_matching", "first_best_matching"]
 
-MOST_TRIED = 720  # relabellings of one table of which the first best one is taken; with more, any of them
+MAX_TRIED = 720  # relabellings of one table of which the first best one is taken; with more, any of them
 TIE = 1e-9  # weights that differ by less are equal
 
 
@@ -51,7 +51,7 @@ def first_best_matching(tables: NDArray[np.float64]) -> tuple[int, Ints, Ints, f
         if weight > best + TIE or (weight >= best - TIE and i < index):
             index, best, found = int(i), weight, (rows, columns)
     few, many = sorted(tables.shape[1:])
-    if perm(many, few) > MOST_TRIED:
+    if perm(many, few) > MAX_TRIED:
         return index, *found, best
     upright = tables.shape[1] == few
     wide = tables[index] if upright else tables[index].T

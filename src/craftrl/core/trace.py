@@ -21,7 +21,7 @@ from craftrl.errors import InvalidParameterError
 
 __all__ = ["Cluster", "Comparison", "FinitePairModel", "OracleUse", "StartTest", "StepTrace", "Trace"]
 
-LEAST_SHARE = 0.1  # of what pairs tell of the agents, the share that x_1 must add for it to matter
+MIN_SHARE = 0.1  # of what pairs tell of the agents, the share that x_1 must add for it to matter
 UNREADABLE = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
 Outcome = Literal["ok", "no state", "one state", "too many states"]
 Extent = tuple[tuple[int, int], ...]  # (first, last) bin along each axis
@@ -139,7 +139,7 @@ class StartTest(Savable):
     @property
     def several(self) -> bool:
         """Whether x_1 matters beside x_2, so that there is more than one start state."""
-        return self.p_beyond < LEVEL / 2 and self.share >= LEAST_SHARE
+        return self.p_beyond < LEVEL / 2 and self.share >= MIN_SHARE
 
     @property
     def share(self) -> float:

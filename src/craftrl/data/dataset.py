@@ -27,7 +27,7 @@ BLOCK_BYTES = 64 * 2**20  # how much `blocks` reads at once
 PAGE = 4096  # bytes that a disk reads at least
 RUNS, RUN = 16, 8  # of a fingerprint: runs of neighbouring trajectories, evenly spaced, and how many each has
 STRETCHES = 5  # of time that are held out of an agent's windows, at most
-FEWEST = 50  # of each agent's trajectories: those that must reach a step
+MIN_REACHING = 50  # of each agent's trajectories: those that must reach a step
 ONE_AGENT = (
     "There must be trajectories of at least two agents; those of {} were given; CRAFT learns from the differences "
     "between agents."
@@ -334,7 +334,7 @@ class TrajectoryDataset:
         Where episodes end at different times, few reach the last steps, and what is learned there is learned from few.
         It is 2 at least.
         """
-        enough = np.minimum(FEWEST, np.ceil(self.counts / 2))
+        enough = np.minimum(MIN_REACHING, np.ceil(self.counts / 2))
         return max(2, *(h for h in range(1, self.H + 1) if (self.running(h) >= enough).all()))
 
     def like(self, rows: Ints, agent: Ints, H: int, names: Sequence[Any] | None) -> TrajectoryDataset:

@@ -29,7 +29,7 @@ GRAPH, MARGIN = 340, 14  # pixels of the graph's width, and around it
 LARGEST, ROOM_FOR_PICTURE, ROOM_FOR_NUMBER = 30, 13, 7  # pixels of a node's half side
 FPS, GLIDE = 12, 0.35  # frames a second, and the share of a step during which the marker is under way
 STAY = 1.5  # steps that the last picture of an episode stays
-MOST = 8  # states of a plan that the line names
+MAX_NAMED = 8  # states of a plan that the line names
 SAMPLE = 500  # trajectories that portraits are made from
 DOTS = 100  # pixels of an inch, for matplotlib
 POINT = 72 / DOTS  # of a pixel
@@ -197,7 +197,7 @@ def _text(
         parts.append((f"action {names[now.action] if now.action < len(names) else now.action}", TEXT))
     if len(now.path) > 1:
         ways = [name(node) for node in now.path[1:]]
-        parts.append((f"plan {', '.join(ways if len(ways) <= MOST else [*ways[:MOST], '...'])}", ORANGE))
+        parts.append((f"plan {', '.join(ways if len(ways) <= MAX_NAMED else [*ways[:MAX_NAMED], '...'])}", ORANGE))
     if ended is not None:
         parts.append(("goal reached", GREEN) if ended.reached else (f"goal missed: {ended.stopped}", RED))
     elif now.goal:

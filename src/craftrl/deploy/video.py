@@ -22,7 +22,7 @@ from craftrl.figures import heat_of, heated
 __all__ = ["check_images", "check_video", "in_colour", "on_paper", "render", "rendered", "write_video"]
 
 Bytes = NDArray[np.uint8]
-MOST_FRAMES = 1000  # a second
+MAX_FRAMES = 1000  # a second
 SIDE = 256  # pixels that the longer side of a frame has at least, once it is drawn
 LINE = 30  # pixels of the line of text below
 AT_ONCE = 64  # frames that are encoded and explained together
@@ -49,7 +49,7 @@ def render(
     check_video(path, overwrite)
     check_method("model", model, "encode", "a fitted model")
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
-    check_whole("fps", fps, 1, MOST_FRAMES)
+    check_whole("fps", fps, 1, MAX_FRAMES)
     chosen = as_labels("trajectories", trajectories, 1)
     given = np.asarray(trajectories)  # flags would be taken for 0 and 1
     if given.dtype == bool or not len(chosen) or chosen.min() < 0 or chosen.max() >= tau.n:

@@ -43,15 +43,16 @@ PairVerdict = Literal["compare", "data short", "other places", "alike", "too lit
 
 ALL_PAIRS = 8  # agents of whom every pair is compared; of more, the ones that stand out most
 FALSE_ALARMS = 0.05  # how often agents that act alike may be called different, over all pairs together
-FEWEST, FEW = 8, 100  # trajectories of an agent, below which nothing is compared, and nothing was learned reliably
+MIN_TRAJECTORIES = 8  # of an agent, below which nothing is compared
+FEW_TRAJECTORIES = 100  # of an agent, below which nothing was learned reliably
 FEW_STEPS = 0.25  # share of the steps at which a difference must be seen, so that data is not short
 APART = 0.2  # agents that share less of their places at a step cannot be compared there
 COARSE = 0.2  # not to see larger differences says little: the paper's two agents differ by 0.25
 PER_CHOICE, PER_TEST = 0.5, 8.0  # nats that the choice among entries takes at a step, times ln(entries); and the test
 
 ROWS, PAIRS, STRETCH = 800, 30, 5  # trajectories of an agent and pairs of steps looked at, so many of those in a row
-MOST_VALUES, MOST_ENTRIES = 16, 4096  # of integers that are counted; and entries times values of an observation
-MOST_COUNTED = 512  # entries times values that are counted in pairs, those that vary most
+MAX_VALUES, MAX_ENTRIES = 16, 4096  # of integers that are counted; and entries times values of an observation
+MAX_COUNTED = 512  # entries times values that are counted in pairs, those that vary most
 LONGEST, SIDE, COMPONENTS = 1024, 12, 24  # entries of a vector, pixels along a side of an image, directions of either
 EXAMPLES, FRAMES = 12_000, 4000  # pairs and frames that are learned from
 TREES = {"max_iter": 30, "learning_rate": 0.2, "max_leaf_nodes": 15, "max_bins": 64, "early_stopping": False}
@@ -65,8 +66,8 @@ MEANING: dict[PairVerdict, str] = {
 }
 ADVICE: dict[PairVerdict, str] = {
     "data short": (
-        f"Record more of {{fewer}}: {{pairs}} differ, but with fewer than {FEW} trajectories of an agent, or a "
-        "difference that is seen at few steps only, nothing was learned reliably."
+        f"Record more of {{fewer}}: {{pairs}} differ, but with fewer than {FEW_TRAJECTORIES} trajectories of an agent, "
+        "or a difference that is seen at few steps only, nothing was learned reliably."
     ),
     "alike": (
         "{pairs} act alike: a difference of about {visible:.0%} would have been seen. Join them into one agent, or "
@@ -176,7 +177,7 @@ class AgentPair:
         """What to do with this pair."""
         if not self.told_apart:
             return "too little" if not self.n_steps or self.visible > COARSE else "alike"
-        enough, moves = min(self.n) >= FEW, self.p_moves < FALSE_ALARMS
+        enough, moves = min(self.n) >= FEW_TRAJECTORIES, self.p_moves < FALSE_ALARMS
         if self.apart > 0.5 or (enough and not moves and self.shared < 1 - APART):
             return "other places"
         return "compare" if enough and moves and self.n_seen >= FEW_STEPS * self.n_steps else "data short"
@@ -230,7 +231,7 @@ class _PairLogOdds:
         who = agents, (names[i], names[j]), (n[i], n[j])
         rows = np.flatnonzero(np.isin(self.group, [*a, *b]))
         y, there, fold = np.isin(self.group[rows], b), self.there[rows], self.fold[rows]
-        if min(y.sum(), (~y).sum()) < FEWEST:
+        if min(y.sum(), (~y).sum()) < MIN_TRAJECTORIES:
             return AgentPair(*who)
         n_steps, sign = there.shape[1], np.where(y, 1, -1)[:, None]
         place, moved = (
@@ -278,7 +279,7 @@ def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Pai
     for k in range(tau.K):
         own = np.flatnonzero((tau.agent == k) & (tau.lengths > 1))
         own = own[np.linspace(0, len(own) - 1, min(len(own), ROWS)).astype(int)]
-        if len(own) >= FEWEST:
+        if len(own) >= MIN_TRAJECTORIES:
             later, two = np.arange(len(own)) * 2 // len(own), np.arange(len(own)) % 2
             two = np.concatenate([rng.permutation(two[later == half]) for half in (0, 1)])
             of_agents.append((own, 2 * k + later, two))
@@ -287,14 +288,14 @@ def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Pai
         return _PairLogOdds(said[0], said[1], said[0, ..., 0] > 0, none, none, entries, False)
     chosen, group, fold = (np.concatenate(one) for one in zip(*of_agents))
     some, there = tau.select(chosen), tau.lengths[chosen][:, None] >= steps
-    whole = tau.dtype.kind in "biu" and 2 * entries <= MOST_ENTRIES
+    whole = tau.dtype.kind in "biu" and 2 * entries <= MAX_ENTRIES
     x = np.stack(
         [some.at(h).reshape(len(chosen), -1) if whole else _shrunk(some.at(h)) for h in steps.tolist()], axis=1
     )
-    values = max(2, 1 + int(x.max())) if whole and x.min() >= 0 else MOST_ENTRIES
-    counted = values <= MOST_VALUES and values * entries <= MOST_ENTRIES
+    values = max(2, 1 + int(x.max())) if whole and x.min() >= 0 else MAX_ENTRIES
+    counted = values <= MAX_VALUES and values * entries <= MAX_ENTRIES
     if counted:  # of long observations, at every step the entries that vary most
-        vary = np.sort(np.argsort(-x.var(axis=0), axis=1, kind="stable")[:, : MOST_COUNTED // values], axis=1)
+        vary = np.sort(np.argsort(-x.var(axis=0), axis=1, kind="stable")[:, : MAX_COUNTED // values], axis=1)
         x = np.take_along_axis(x, vary[None], axis=2)
     said = np.zeros((2, len(chosen), len(pairs), 2 * tau.K))  # by x_h alone, and by both
     for turn in (0, 1):

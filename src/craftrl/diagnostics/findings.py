@@ -26,18 +26,18 @@ from craftrl.errors import AssumptionWarning
 __all__ = ["Evidence", "assigned_share", "judged", "of_checks", "warn"]
 
 # None of these is a proof; docs/is-it-right.md says what each is worth.
-MOST = 0.5  # of the steps, or of the trajectories
+MAJORITY = 0.5  # of the steps, or of the trajectories
 ENOUGH_ASSIGNED = 0.95  # of the trajectories that are there at a step
 SEEN = 0.01  # of the observations of a step: what fewer of them show is no state that is missing
 UNSURE, DOUBTED = 0.1, 0.5  # weight of chains that read otherwise: below, they are ruled out; above, likelier than not
 FEW_VISITS, HEAVY = 30, 8  # moves that fewer make are worth a word, if Line 19 sees them: nu/8 of the trajectories
-LEAST_TRAJECTORIES = 20
+MIN_TRAJECTORIES = 20
 # Nats that states lose of what log-odds tell of the agents, and the least share that they hold.
-LEAST_LOST, LEAST_CAPTURED = 20.0, 0.7
-LEAST_EVIDENCE = 5.0  # nats that speak for a partition: agents that do not differ reach 3
+MIN_LOST, MIN_CAPTURED = 20.0, 0.7
+MIN_EVIDENCE = 5.0  # nats that speak for a partition: agents that do not differ reach 3
 MIN_EMBEDDING_R2 = 0.5
-LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
-LEAST_HELD = 0.95  # of what a network knows, the states' share
+MIN_STABILITY = 0.8  # at any step; the score asks for more in the mean
+MIN_HELD = 0.95  # of what a network knows, the states' share
 FEW_UNSEEN = 10  # trajectories, from which nothing is known well
 SURELY = 0.7  # of what log-odds tell of the agents: the states' share must not be below this, by two errors
 
@@ -119,7 +119,7 @@ def _of_fit(
             yield Finding("states missing", steps, {"share": float(tests.unnamed.max())})
     outcomes = trace.outcomes()
     for kind, at in outcomes.items():
-        mostly = len(at) > MOST * len(trace)
+        mostly = len(at) > MAJORITY * len(trace)
         if kind == "no state" or mostly:  # at some steps one state may be all there is, and labels are read again
             yield Finding(kind, tuple(at))
         elif kind == "too many states":
@@ -134,7 +134,7 @@ def _of_fit(
     assigned = assigned_share(tau, labels)
     if steps := _where(assigned < ENOUGH_ASSIGNED):
         share = {"share": float(assigned.min())}
-        yield Finding("unassigned", steps, share, "warning" if assigned[-1] < MOST else "note")
+        yield Finding("unassigned", steps, share, "warning" if assigned[-1] < MAJORITY else "note")
     yield from _rare_move(tau, labels, nu)
 
 
@@ -143,13 +143,13 @@ def _of_partition(
 ) -> Iterator[Finding]:
     """Too few trajectories; log-odds at chance, or else: states without evidence, an embedding that holds too little of
     the log-odds, states that tell less than they, moves that are hardly seen."""
-    if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
-        yield Finding("few trajectories", (), {"fewest": fewest, "least": LEAST_TRAJECTORIES})
+    if (fewest := int(tau.counts.min())) < MIN_TRAJECTORIES:
+        yield Finding("few trajectories", (), {"fewest": fewest, "least": MIN_TRAJECTORIES})
     guesses = list(_at_chance(trace, tau, labels, None, one_encoder))
     yield from guesses
     if any(finding.kind == "at chance" for finding in guesses):
         return
-    if labels.max() < 1 or partition.evidence < LEAST_EVIDENCE:
+    if labels.max() < 1 or partition.evidence < MIN_EVIDENCE:
         yield Finding("no evidence", (), {"nats": max(partition.evidence, 0.0)})
         return
     if partition.embedding_r2 is not None and partition.embedding_r2 < MIN_EMBEDDING_R2:
@@ -186,7 +186,7 @@ def _states_tell_less(trace: Trace, tau: TrajectoryDataset, labels: Labels, one_
     by_states = sum(map(gain, tables))
     if one_encoder:
         by_states = max(by_states, gain(np.sum(tables, axis=0)))
-    if by_odds - by_states > LEAST_LOST and by_states < LEAST_CAPTURED * by_odds:
+    if by_odds - by_states > MIN_LOST and by_states < MIN_CAPTURED * by_odds:
         yield Finding("states tell less", (), {"share": max(by_states, 0.0) / by_odds})
 
 
@@ -202,7 +202,7 @@ def _at_chance(
     steps = trace.at_chance()
     if not steps:
         return
-    nothing = len(steps) > MOST * len(trace)
+    nothing = len(steps) > MAJORITY * len(trace)
     if nothing and tests is not None:
         total = -sum(tests.log_p[h - 1] for h in steps)
         log_p = float(log_gamma_tail(np.array(float(len(steps))), np.array(total)))
@@ -275,14 +275,14 @@ def of_checks(
     """What refits, the functions of a class, the log-odds of a network and states that look like two say against the
     states."""
     yield from _contradicted(tests)
-    if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
-        yield Finding("few trajectories", (), {"fewest": fewest, "least": LEAST_TRAJECTORIES})
+    if (fewest := int(tau.counts.min())) < MIN_TRAJECTORIES:
+        yield Finding("few trajectories", (), {"fewest": fewest, "least": MIN_TRAJECTORIES})
     if stability is not None:
         same = stability.same_count(n_states)
-        if (share := float(same[1:].mean())) < MOST:
-            yield Finding("counts differ", _where(same < MOST), {"share": share})
-        if steps := _where(stability.agreement.mean(axis=0) < LEAST_STABILITY):
-            yield Finding("unstable", steps, {"least": LEAST_STABILITY})
+        if (share := float(same[1:].mean())) < MAJORITY:
+            yield Finding("counts differ", _where(same < MAJORITY), {"share": share})
+        if steps := _where(stability.agreement.mean(axis=0) < MIN_STABILITY):
+            yield Finding("unstable", steps, {"least": MIN_STABILITY})
     for mixture in two:
         yield Finding("looks like two", () if mixture.h is None else (mixture.h,), {"s": mixture.state})
     if known is not None:
@@ -291,7 +291,7 @@ def of_checks(
             yield Finding("not sufficient", (), {"share": max(share, 0.0), "error": 2 * error, "n": n})
         if n < FEW_UNSEEN or known.p_gain > LEVEL or not share - 2 * error >= SURELY:
             yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
-        if (closed := float(known.closed.min())) < LEAST_HELD:
+        if (closed := float(known.closed.min())) < MIN_HELD:
             yield Finding("halves differ", (), {"share": closed, "p": float(known.p_value.min())})
         for one, other in known.one:
             (steps, s), (_, t) = known.named(one), known.named(other)
@@ -299,7 +299,7 @@ def of_checks(
         if known.misread[0] >= 0:
             steps, s = known.named(known.misread[0])
             yield Finding("misread state", steps, {"s": s, "share": known.misread[1]})
-        elif known.read < LEAST_HELD:
+        elif known.read < MIN_HELD:
             yield Finding("misread observations", (), {"share": known.read})
 
 

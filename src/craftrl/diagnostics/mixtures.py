@@ -33,11 +33,11 @@ __all__ = ["Mixture", "mixtures", "two_means"]
 LOOKED_AT, ALL, BYTES = 1500, 2**17, 2**26
 SPELLS = 3  # of time, in each of which moves may be others
 RIDGE = 2.0  # in units of the mean variance of the features
-LEAST_VISITS = 40  # of a state, so that anything is said of it
-LEAST_GROUP = 0.05  # of the observations: a smaller group may be misread ones
+MIN_VISITS = 40  # of a state, so that anything is said of it
+MIN_GROUP = 0.05  # of the observations: a smaller group may be misread ones
 MIN_NATS = 0.02  # per visit that the groups must tell of the neighbouring states: misread observations tell less
 DRIVEN = 5.0  # nats from which on groups are driven
-MOST_FEATURES = 512  # of an observation; more are mixed at random
+MAX_FEATURES = 512  # of an observation; more are mixed at random
 KEPT = 64  # observations of each group that are kept, for pictures
 
 
@@ -89,12 +89,12 @@ def mixtures(
         inside[order[visits[order].cumsum() > looked_at]] = False
         row, step = np.nonzero(inside)
         fold = row % 2 if tau.aligned else row // 8 % 2  # neighbouring windows are of one kind
-        if min(np.bincount(fold, minlength=2)) < LEAST_VISITS / 2:
+        if min(np.bincount(fold, minlength=2)) < MIN_VISITS / 2:
             continue
         x = tau.frames.pick(tau.file[row], tau.first[row] + step)
         z = described(x)
-        if z.shape[1] > MOST_FEATURES:
-            z = z @ rng.normal(size=(z.shape[1], MOST_FEATURES)) / np.sqrt(z.shape[1])
+        if z.shape[1] > MAX_FEATURES:
+            z = z @ rng.normal(size=(z.shape[1], MAX_FEATURES)) / np.sqrt(z.shape[1])
         neighbours = after[row, step], before[row, step]
         cuts = [(_halves(z, sought, fold), fold) for sought in neighbours]
         if embed is not None:  # which knows nothing of the neighbours
@@ -104,7 +104,7 @@ def mixtures(
         chance = np.log(CONTRADICTED / (len(cuts) * len(neighbours) * len(states)))
         most, half = 0.0, None
         for groups, learned in cuts:
-            if LEAST_GROUP < groups.mean() < 1 - LEAST_GROUP:
+            if MIN_GROUP < groups.mean() < 1 - MIN_GROUP:
                 of_moves = [_differ(groups, neighbour, learned, tau.agent[row], spell) for neighbour in neighbours]
                 nats = max([nats for log_p, nats in of_moves if log_p < chance and nats > MIN_NATS], default=0.0)
                 nats = nats or _driven(groups, row, step, codes)

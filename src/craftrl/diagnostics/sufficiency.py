@@ -45,10 +45,10 @@ BY_STEP = np.array(
 )  # the same where a step's table is drawn to that of all steps; the last: same
 SPELLS = 3  # of time, in each of which moves may be others
 NEIGHBOURS = 7  # embeddings that say the state of another
-LEAST_VISITS = 10  # of a state, so that what is said of it counts
+MIN_VISITS = 10  # of a state, so that what is said of it counts
 MIN_SHARE = 0.9  # of the log-odds' gain, that states must reach
 READ, SURE = 0.95, 0.01  # share of a state that must be read right, and how likely less is by chance
-ENOUGH = 5.0  # nats from which on two states differ
+MIN_NATS = 5.0  # nats from which on two states differ
 APART = 10.0  # between embeddings of different steps, where each step has states of its own
 
 
@@ -285,7 +285,7 @@ class _Moves:
         """Pairs of states that nothing tells apart, of those whose embeddings z (n, H, d) are nearest."""
         from craftrl.core.partition import driven  # compiles, which is dear to import
 
-        seen = np.flatnonzero(visits >= LEAST_VISITS)
+        seen = np.flatnonzero(visits >= MIN_VISITS)
         if len(seen) < 2:
             return ()
         centres = np.stack([z[self.code == s].mean(axis=0) for s in seen])
@@ -301,7 +301,7 @@ class _Moves:
             both = (code[self.row, self.h] == a) | (code[self.row, self.h + 1] == a)
             side = np.where(self.code == b, 1, 0)
             nats = self.gains(code, side, both).sum()
-            if nats < ENOUGH and driven(code, np.where(code == a, side, -1), self.S) < ENOUGH:
+            if nats < MIN_NATS and driven(code, np.where(code == a, side, -1), self.S) < MIN_NATS:
                 found.append((a, b))
         return tuple(sorted(found))
 
@@ -335,6 +335,6 @@ def _readable(z: Floats, code: Labels, labels: Labels, new: NDArray[np.bool_]) -
     worst = -1, 1.0
     for s in np.unique(own):
         n, share = int((own == s).sum()), float(right[own == s].mean())
-        if n >= LEAST_VISITS and share < worst[1] and bdtrc(round(n * (1 - share)) - 1, n, 1 - READ) < SURE:
+        if n >= MIN_VISITS and share < worst[1] and bdtrc(round(n * (1 - share)) - 1, n, 1 - READ) < SURE:
             worst = int(s), share
     return float(right.mean()), worst

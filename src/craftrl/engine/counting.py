@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
-from craftrl.core.losses import MOST_CORNERS, best_bins, softplus_table, surprise_table
+from craftrl.core.losses import MAX_CORNERS, best_bins, softplus_table, surprise_table
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.packing import Part, Parts, View, Words
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
@@ -25,7 +25,7 @@ from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 __all__ = ["TILE_BYTES", "Counter", "Tile", "count_groups", "count_matched", "count_planes", "slices"]
 
 TILE_BYTES = 8 * 2**20  # what one thread holds of counts and losses at a time, unless a single row takes more
-MOST_ENTRIES = 2**20  # of the tables for more than two agents; beyond, NumPy does without them
+MAX_ENTRIES = 2**20  # of the tables for more than two agents; beyond, NumPy does without them
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -104,7 +104,7 @@ class Counter:
         if K == 2:
             is_compiled = n_pairs * int(softplus_table(grid)[-1]) < 2**53
         else:
-            is_compiled = K <= MOST_CORNERS and max(grid.size ** (K - 1) * K, n_pairs) <= MOST_ENTRIES
+            is_compiled = K <= MAX_CORNERS and max(grid.size ** (K - 1) * K, n_pairs) <= MAX_ENTRIES
         row_bytes = (4 if is_compiled else 128) * K * self.n_values(p) * self.n_values(q) * self.size(q)
         found = np.empty((self.size(p), self.size(q)), dtype=np.int64)
         for rows in slices(len(found), TILE_BYTES // 2 // row_bytes):

@@ -26,7 +26,7 @@ __all__ = ["RayParts"]
 
 PATIENCE = 10.0  # seconds in which an address must answer; Ray itself would try for minutes
 RESTARTS = 3  # of a part whose process or machine died
-FEWEST = 64  # trajectories of a part: a word of bits
+MIN_PER_PART = 64  # trajectories of a part: a word of bits
 LARGE = 2**16  # bytes of an argument that is sent once, and not to each part by itself
 
 
@@ -48,7 +48,7 @@ class RayParts(Parts):
             raise ClusterError(
                 "A cluster must have at least one core for work; this one has none; start a node with --num-cpus."
             )
-        cores = cores[: max(1, tau.n // FEWEST)]
+        cores = cores[: max(1, tau.n // MIN_PER_PART)]
         parts = [Part(tau, number, len(cores)) for number in range(len(cores))]
         self.n, self.rows = tau.n, [part.rows for part in parts]
         # As bytes, of which an actor makes arrays of its own; Ray's are read-only. The driver holds them for restarts.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_flag, check_number, check_room_in_memory, check_whole
 from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy
-from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, check_seed
+from craftrl.envs.exbmdp import MAX_STEPS, ExBMDP, check_seed
 
 __all__ = ["BitsExBMDP"]
 
@@ -38,7 +38,7 @@ class BitsExBMDP(ExBMDP):
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
 
     def __init__(self, horizon: int = 30, n_features: int = 128, seed: int = 0, *, entangled: bool = True) -> None:
-        check_whole("horizon", horizon, 2, MOST_STEPS)
+        check_whole("horizon", horizon, 2, MAX_STEPS)
         check_whole("n_features", n_features, 2, 2**31 - 1)
         check_seed(seed)
         check_flag("entangled", entangled)

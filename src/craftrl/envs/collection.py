@@ -40,8 +40,8 @@ __all__ = [
     *("Collection", "GroundTruth", "collect", "episodes_per_agent", "observe", "record"),
     *("sample_latent_paths", "sample_noise_path", "sample_observations"),
 ]
-MOST_EPISODES = 10**9
-MOST_WORKERS = 1024
+MAX_EPISODES = 10**9
+MAX_WORKERS = 1024
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def collect(
     check_kind("world", world, (ExBMDP, GymWorld), "a world, such as BitsExBMDP() or a GymWorld")
     check_policies(policies)
     check_seed(seed)
-    check_whole("workers", workers, 1, MOST_WORKERS)
+    check_whole("workers", workers, 1, MAX_WORKERS)
     check_flag("progress", progress)
     counts = episodes_per_agent(n, len(policies))
     if isinstance(world, GymWorld):
@@ -139,7 +139,7 @@ def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
     """n as a list with one entry per agent."""
     several = isinstance(n, (list, tuple)) or (isinstance(n, np.ndarray) and n.ndim == 1)
     counts: list[Any] = [n] * n_agents if is_whole(n) else list(n) if several else []  # type: ignore[arg-type]
-    if len(counts) != n_agents or not all(is_whole(m) and 1 <= m <= MOST_EPISODES for m in counts):
+    if len(counts) != n_agents or not all(is_whole(m) and 1 <= m <= MAX_EPISODES for m in counts):
         raise InvalidParameterError(
             f"n must be one positive number, or one per policy; {shown(n)} was given for {n_agents} policies."
         )

@@ -15,9 +15,9 @@ from craftrl.arguments import check_kind, check_whole, shown
 from craftrl.arrays import Ints
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["MOST_STEPS", "ExBMDP", "check_seed", "check_tables", "reachable_states"]
+__all__ = ["MAX_STEPS", "ExBMDP", "check_seed", "check_tables", "reachable_states"]
 
-MOST_STEPS = 10**6
+MAX_STEPS = 10**6
 
 
 class ExBMDP(ABC):

@@ -29,7 +29,7 @@ from craftrl.arguments import (
 )
 from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy, Policy, check_contrast, choose_actions, tilted
-from craftrl.envs.exbmdp import MOST_STEPS, check_seed
+from craftrl.envs.exbmdp import MAX_STEPS, check_seed
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.progress import progress_bar
 
@@ -71,7 +71,7 @@ class GymWorld:
             raise InvalidParameterError(f"make must make the environment when called; {shown(self.make)} was given.")
         if self.state is not None:
             check_function("state", self.state, "a function that reads the true state from the environment")
-        check_whole("H", self.H, 2, MOST_STEPS, "an episode has at least two steps")
+        check_whole("H", self.H, 2, MAX_STEPS, "an episode has at least two steps")
         check_whole("n_states", self.n_states, 1)
         listed = isinstance(self.actions, Sequence) or (isinstance(self.actions, np.ndarray) and self.actions.ndim > 0)
         if isinstance(self.actions, (str, bytes)) or not listed:

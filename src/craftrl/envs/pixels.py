@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_choice, check_whole
 from craftrl.arrays import Floats, Ints
 from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, shared_equally, tilted
-from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, check_seed
+from craftrl.envs.exbmdp import MAX_STEPS, ExBMDP, check_seed
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["MAX_WALKERS", "PixelsExBMDP", "floor_plan", "grid_moves", "pair_shares", "spreading_policy"]
@@ -65,7 +65,7 @@ class PixelsExBMDP(ExBMDP):
         pixels: int | None = None,
         seed: int = 0,
     ) -> None:
-        check_whole("horizon", horizon, 2, MOST_STEPS)
+        check_whole("horizon", horizon, 2, MAX_STEPS)
         check_whole("size", size, 2, MAX_SIZE)
         check_whole("n_walkers", n_walkers, 0, MAX_WALKERS)
         pixels = 6 * size if pixels is None else pixels

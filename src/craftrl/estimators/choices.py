@@ -20,7 +20,7 @@ from craftrl.oracles.finite import CoordinateOracle
 __all__ = ["ORACLES", "choose_oracle", "describe", "recommended"]
 
 ORACLES = ("auto", "coordinates", "classifier", "network")
-MOST_VALUES = 16  # integers with more values than this are measurements, not candidates for states
+MAX_VALUES = 16  # integers with more values than this are measurements, not candidates for states
 
 
 def choose_oracle(given: object, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:
@@ -41,14 +41,14 @@ def choose_oracle(given: object, tau: TrajectoryDataset) -> tuple[Oracle, tuple[
     auto, axes = given == "auto", len(tau.obs_shape)
     # The state may be one entry of a vector of bits; in an image it is a place, and no single pixel.
     may_be_entry = given == "coordinates" or (auto and axes <= 1)
-    top = tau.largest_below(MOST_VALUES) if may_be_entry else None
+    top = tau.largest_below(MAX_VALUES) if may_be_entry else None
     if top is not None:
         oracle = CoordinateOracle(max(2, top + 1))
         why = f"observations are integers in 0..{top}; each entry may be the state."
     elif given == "coordinates":
         found = "integers beyond that" if tau.dtype.kind in "biu" else f"observations of dtype {tau.dtype}"
         raise InvalidDataError(
-            f"oracle='coordinates' needs integers in 0..{MOST_VALUES - 1}; {found} were given; convert whole numbers "
+            f"oracle='coordinates' needs integers in 0..{MAX_VALUES - 1}; {found} were given; convert whole numbers "
             "with x.astype(int), or use 'network' or 'classifier'."
         )
     elif given == "classifier" or (auto and axes == 1 and find_spec("torch") is None):

@@ -26,7 +26,7 @@ from craftrl.data.labels import plain_array
 from craftrl.data.windows import Window, Windows, cut, taken, windows_again
 from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.camera import camera_of
-from craftrl.diagnostics.diagnosis import MOST_RESAMPLES, diagnose
+from craftrl.diagnostics.diagnosis import MAX_RESAMPLES, diagnose
 from craftrl.diagnostics.findings import Evidence, judged, warn
 from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -45,7 +45,7 @@ __all__ = ["CRAFT"]
 
 Auto = Literal["auto"]
 Start = ArrayLike | Literal["find"] | None
-MOST_AGENTS = 64  # more are hardly ever meant: labels that name trajectories have one for each
+MAX_AGENTS = 64  # more are hardly ever meant: labels that name trajectories have one for each
 
 
 class CRAFT(Learner):
@@ -211,9 +211,9 @@ class CRAFT(Learner):
         """`fit` on data in one form; `tested`: whether what was learned is tested, and warned of."""
         given, data, windows, cut = data, *self._steps(data, start)
         tau = data.tau
-        if tau.K > MOST_AGENTS:
+        if tau.K > MAX_AGENTS:
             raise InvalidDataError(
-                f"There must be at most {MOST_AGENTS} agents; {tau.K} were given; labels must name agents, not "
+                f"There must be at most {MAX_AGENTS} agents; {tau.K} were given; labels must name agents, not "
                 "trajectories; join agents that act alike, or leave some out."
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
@@ -389,7 +389,7 @@ class CRAFT(Learner):
         n, H = self.sizes_fitted()
         check_whole("seed", seed)
         if n_resamples is not None:
-            check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
+            check_whole("n_resamples", n_resamples, 0, MAX_RESAMPLES)
         if probe is not None:
             check_counting(probe, "diagnose")
         data, labels = self.steps_fitted(given := as_dataset(x, agent)), self.labels_fitted()

@@ -42,7 +42,7 @@ FORMAT_VERSION = 1
 METADATA = "craftrl"  # the key of the JSON in the header
 NO_CHECKSUM = "0" * 64
 SEQUENCES: dict[str, Any] = {"by_step": ByStep, "tuple": tuple, "list": list}
-MOST_ENTRIES = 2**28  # of one observation
+MAX_ENTRIES = 2**28  # of one observation
 # Where the classes are that a file may name. The last ones need torch, and are imported if no other has the name.
 MODULES = ("craftrl.estimators.craft", "craftrl.paper.baselines", "craftrl.oracles.network")
 
@@ -248,7 +248,7 @@ def _check(model: Learner, try_it: bool) -> None:
         raise ValueError("encoders_ must hold one encoder for each of two steps or more")
     if getattr(model, "encoder_", encoders[1]) is not encoders[1]:
         raise ValueError("encoder_ must be the encoder of every step")
-    if not (all(isinstance(n, int) and n > 0 for n in shape) and math.prod(shape) <= MOST_ENTRIES):
+    if not (all(isinstance(n, int) and n > 0 for n in shape) and math.prod(shape) <= MAX_ENTRIES):
         raise ValueError(f"obs_shape_ must be positive integers, and is {shape}")
     np.dtype({**getattr(model, "data_", {})}.get("dtype", "uint8"))
     choices = getattr(model, "choices_", ())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Verdict", "as_html", "verdict"]
 
-MOST_ROWS = 12  # of states or steps that a notebook shows
+MAX_ROWS = 12  # of states or steps that a notebook shows
 # What each verdict means for whoever wants to use the states; and its colour in a notebook, on white and on black.
 MEANING = {
     "trust": ("The states hold up on data that they were not found from.", "#2e8b57"),
@@ -108,8 +108,8 @@ def as_html(model: CRAFT) -> str:
         rows = [(str(s), f"{n:,}", f"{n / max(int(visits.sum()), 1):.1%}") for s, n in enumerate(visits.tolist())]
     else:
         head, rows = ("step", "states", ""), [(str(h), str(n), "") for h, n in enumerate(model.n_states_, start=1)]
-    more = f"<p>and {len(rows) - MOST_ROWS} more</p>" if len(rows) > MOST_ROWS else ""
-    cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows[:MOST_ROWS])
+    more = f"<p>and {len(rows) - MAX_ROWS} more</p>" if len(rows) > MAX_ROWS else ""
+    cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows[:MAX_ROWS])
     table = f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{cells}</table>{more}"
 
     def listed(name: str, sentences: tuple[str, ...] | list[str]) -> str:

@@ -25,8 +25,8 @@ from craftrl.errors import require
 __all__ = ["Inspection", "inspect"]
 
 ROWS, STEPS, ENTRIES = 512, 16, 4096  # trajectories of each agent, steps, and entries of an observation, looked at
-FEW = 200  # trajectories per agent, below which even the smallest worlds were not learned well
-FEWEST = 30  # below this nothing can be said about spread
+FEW_TRAJECTORIES = 200  # trajectories per agent, below which even the smallest worlds were not learned well
+MIN_TRAJECTORIES = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
 FALSE_ALARMS = 0.001
 UNLIKE = 1.1  # ratio of the times between frames of two agents, above which they are said to differ
@@ -116,12 +116,12 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
             )
     n_windows = np.bincount(tau.agent, np.maximum(1, tau.lengths // LENGTH)).astype(int)
     counts = n_windows if longer_than_many(tau) else tau.counts
-    few = [f"{name} has {n}" for name, n in zip(names, counts) if n < FEW]
+    few = [f"{name} has {n}" for name, n in zip(names, counts) if n < FEW_TRAJECTORIES]
     if few:
         what = f"windows of {LENGTH} frames" if counts is n_windows else "episodes"
         yield (
-            f"Few {what}: {', '.join(few)}. Small worlds were learned from {FEW} to 1000 episodes of each agent, "
-            "larger ones need more; collect more."
+            f"Few {what}: {', '.join(few)}. Small worlds were learned from {FEW_TRAJECTORIES} to 1000 episodes of each "
+            "agent, larger ones need more; collect more."
         )
     # From one start, the first observation is noise, and noise knows nothing of the agents.
     differ = [both for (a, b), both in pairs.items() if (_largest_z([x[a][:, 0]], [x[b][:, 0]]) or 0) > 1]
@@ -189,7 +189,7 @@ def _share_at_first(x: list[NDArray[np.float32]], there: list[NDArray[np.bool_]]
     later = np.concatenate([own[:, 1:][present[:, 1:]] for own, present in zip(x, there)])
     moving = later.var(axis=0)
     much = moving > 0.1 * moving.max(initial=0.0)  # rare events settle nothing
-    if len(first) < FEWEST or not much.any():
+    if len(first) < MIN_TRAJECTORIES or not much.any():
         return None
     least = float((first.var(axis=0)[much] / moving[much]).min())
     if len(first) >= 20 * first.shape[1] > 20:
@@ -210,7 +210,7 @@ def _largest_z(a: list[NDArray[np.float32]], b: list[NDArray[np.float32]]) -> fl
     Above 1 with probability FALSE_ALARMS if the agents are the same, however many entries there are (Bonferroni). None
     where there are too few trajectories to say.
     """
-    if min(len(a[0]), len(b[0])) < FEWEST:
+    if min(len(a[0]), len(b[0])) < MIN_TRAJECTORIES:
         return None
     largest, n_tests = 0.0, 0
     for xa, xb in zip(a, b):

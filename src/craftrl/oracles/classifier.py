@@ -37,9 +37,9 @@ from craftrl.oracles.learned import (
 
 __all__ = ["ClassifierEncoder", "ClassifierLogOdds", "ClassifierOracle"]
 
-MOST_REPEATS = 1000
-MOST_SEED = 2**32 - 1  # what scikit-learn takes
-REFERENCES, LEAST_REFERENCES = 24, 8  # observations beside which all others are seen, as first and as second of a pair
+MAX_REPEATS = 1000
+MAX_SEED = 2**32 - 1  # what scikit-learn takes
+REFERENCES, MIN_REFERENCES = 24, 8  # observations beside which all others are seen, as first and as second of a pair
 PAIRS_IN_ALL = 3_000_000  # of observations with references, beyond which there are fewer references
 AT_ONCE = 2**21  # numbers that a classifier is shown at a time, at most
 DIMENSIONS = 16  # principal components of the log-odds that are kept: beyond these there is noise
@@ -81,8 +81,8 @@ class ClassifierOracle(Oracle):
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedClassifier:
         check_data(tau)
-        check_whole("repeats", self.repeats, 1, MOST_REPEATS)
-        check_whole("seed", self.seed, 0, MOST_SEED)
+        check_whole("repeats", self.repeats, 1, MAX_REPEATS)
+        check_whole("seed", self.seed, 0, MAX_SEED)
         check_flag("calibrate", self.calibrate)
         check_whole("folds", self.folds, 2, max(tau.n, 2), "a fold has one trajectory at least")
         # By what it has, or what it says: some, such as a stack, have neither method before they are fitted.
@@ -200,7 +200,7 @@ class PreparedClassifier(PreparedLearned):
         tau, rng = self.tau, np.random.default_rng(self.seed)
         there = np.arange(tau.H) < tau.lengths[:, None]
         row, step = np.nonzero(there[:, 1:])  # of all pairs
-        R = int(np.clip(PAIRS_IN_ALL // (2 * len(self.fold_of) * int(there.sum())), LEAST_REFERENCES, REFERENCES))
+        R = int(np.clip(PAIRS_IN_ALL // (2 * len(self.fold_of) * int(there.sum())), MIN_REFERENCES, REFERENCES))
         found = np.zeros((tau.n, tau.H, 2, R, tau.K))
         for second in (0, 1):  # which of the pair the observation is
             drawn = rng.choice(len(row), size=R)

@@ -31,7 +31,7 @@ __all__ = ["Clone", "Clones", "calibrated_by_others", "few_threads"]
 
 Maker = Callable[[], BaseEstimator]
 FLOOR = 1e-6  # probabilities are kept this far from 0
-LEAST = 3  # rows of a class without which it is not learned; CalibratedClassifierCV needs one in each of its folds
+MIN_ROWS = 3  # rows of a class without which it is not learned; CalibratedClassifierCV needs one in each of its folds
 HEARD = 6  # held-out rows of the rarest class that an error rate is measured on, at least
 FEW_ROWS = 20_000  # of a training set that one thread is fastest with
 LOOKED_AT = 1000  # rows on which a classifier is asked whether its training went well
@@ -89,12 +89,12 @@ class Clones:
             return fresh  # with neither of them, it may have the first once it is fitted
         from sklearn.calibration import CalibratedClassifierCV  # dear to import
 
-        return CalibratedClassifierCV(fresh, cv=LEAST)
+        return CalibratedClassifierCV(fresh, cv=MIN_ROWS)
 
     def fit(self, x: Floats, label: Ints) -> Clone:
         """A clone fitted to rows x (m, d) and their classes; those too rare are left out."""
         names, counts = np.unique(label, return_counts=True)
-        classes = names[counts >= LEAST]
+        classes = names[counts >= MIN_ROWS]
         if len(classes) < 2:
             return Clone(None, classes)
         known = np.isin(label, classes)

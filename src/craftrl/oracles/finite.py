@@ -41,7 +41,7 @@ __all__ = ["CONSTANT", "CoordinateOracle", "CountingOracle", "FiniteOracle", "Pr
 
 EncoderFunction = Callable[[NDArray[Any]], Any]
 CONSTANT = -1  # in place of an encoder's number: the constant one, with which a chain from one start begins
-MOST_VALUES = 2**15 - 1  # values are kept as 16-bit integers
+MAX_VALUES = 2**15 - 1  # values are kept as 16-bit integers
 RAY = re.compile(r"auto|local|[^\s/@]+:\d{1,5}")
 # Seconds on one core and bytes of the Markov chain: beyond the first it is no default, beyond the second refused.
 LONG, LARGE = 60.0, 2.0**30
@@ -212,7 +212,7 @@ class PreparedCounting(PreparedOracle):
 
     def __init__(self, oracle: CountingOracle, tau: TrajectoryDataset) -> None:
         check_data(tau)
-        check_whole("n_values", oracle.n_values, 2, MOST_VALUES, "it is the most values that an encoder may take")
+        check_whole("n_values", oracle.n_values, 2, MAX_VALUES, "it is the most values that an encoder may take")
         usable_threads(oracle.n_threads)
         if oracle.ray is not None and not (isinstance(oracle.ray, str) and RAY.fullmatch(oracle.ray)):
             raise InvalidParameterError(

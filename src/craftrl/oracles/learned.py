@@ -27,7 +27,7 @@ from craftrl.errors import InvalidParameterError
 
 __all__ = ["PreparedLearned", "calibration", "check_independent", "stratified_folds", "to_bins"]
 
-ENOUGH = 500  # observations of either set that are looked at to tell two sets apart
+MAX_COMPARED = 500  # observations of either set that are looked at to tell two sets apart
 NEIGHBOURS = 5  # that say which set an observation is of
 DRAWN = 1e-3  # weight of the squared offsets of a calibration
 
@@ -63,7 +63,7 @@ class PreparedLearned(PreparedOracle):
         z, cluster = self.embed()[rows, h - 1], cluster[rows]
 
         def loss(new: int, state: Sequence[int]) -> float:
-            sets = [np.flatnonzero(np.isin(cluster, names))[:ENOUGH] for names in (state, [new])]
+            sets = [np.flatnonzero(np.isin(cluster, names))[:MAX_COMPARED] for names in (state, [new])]
             sizes = [len(one) for one in sets]
             if not all(sizes):
                 return 0.0

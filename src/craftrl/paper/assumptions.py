@@ -26,7 +26,7 @@ from craftrl.evaluation import count_visits
 
 __all__ = ["Assumptions", "Attained", "empirical_assumptions", "population_assumptions"]
 
-MOST_AGENTS = 10**6
+MAX_AGENTS = 10**6
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def empirical_assumptions(
             f"Agents are numbered from 0 and states from 0, with -1 for unknown; {min(k.min(), s.min())} was given."
         )
     K = int(k.max()) + 1 if n_agents is None else n_agents
-    if not (is_whole(K) and max(2, int(k.max()) + 1) <= K <= MOST_AGENTS):
+    if not (is_whole(K) and max(2, int(k.max()) + 1) <= K <= MAX_AGENTS):
         raise InvalidDataError(
             f"There must be at least two agents, numbered below n_agents; labels up to {int(k.max())} and n_agents = "
             f"{shown(K)} were given; the assumptions compare agents."

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit  # Student's quantile; scipy.stats takes a second to import
 
-__all__ = ["FEWEST", "Estimate", "Row", "estimate", "seed_of"]
+__all__ = ["MIN_SEEDS", "Estimate", "Row", "estimate", "seed_of"]
 
 Row = dict[str, Any]  # the settings and the results of one run
-FEWEST = 5  # seeds below which an interval would say more about the formula than about the data
+MIN_SEEDS = 5  # seeds below which an interval would say more about the formula than about the data
 
 
 def seed_of(*parts: int | str) -> np.random.SeedSequence:
@@ -48,7 +48,7 @@ def estimate(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> 
     x = np.asarray(values, dtype=float)
     mean, n = float(x.mean()), len(x)
     deviation = float(x.std(ddof=1)) if n > 1 else 0.0
-    if n < FEWEST:
+    if n < MIN_SEEDS:
         return Estimate(mean, None, None, deviation, n)
     half = float(stdtrit(n - 1, 0.975)) * deviation / math.sqrt(n)
     return Estimate(mean, max(least, mean - half), min(most, mean + half), deviation, n)

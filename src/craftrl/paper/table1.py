@@ -26,7 +26,7 @@ from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.evaluation import population_accuracy, population_state_accuracies, state_summary
 from craftrl.figures import BLUE, GREEN, INK, RED, chance_line, picture
 from craftrl.paper.baselines import PairedObservation, SingleObservation
-from craftrl.paper.sweep import FEWEST, Row, estimate, seed_of
+from craftrl.paper.sweep import MIN_SEEDS, Row, estimate, seed_of
 from craftrl.paper.theorem import chance_accuracy
 from craftrl.progress import progress_bar
 
@@ -222,8 +222,8 @@ def report(table: Row) -> str:
     far = [f"{NAMES[t]} at {size} ({apart:+.1f})" for (t, size), apart in judged.items() if abs(apart) > 2]
     agreement = f"{len(judged) - len(far)} of {len(judged)} cells lie within two standard errors of the paper's"
     agreement += f"; not: {', '.join(far)} (studies/table1/README.md says more)." if far else "."
-    if (seeds := table["cells"][0]["accuracy"]["n"]) < FEWEST:
-        agreement = f"Too few seeds for intervals, and for a comparison with the paper: {seeds} of {FEWEST}."
+    if (seeds := table["cells"][0]["accuracy"]["n"]) < MIN_SEEDS:
+        agreement = f"Too few seeds for intervals, and for a comparison with the paper: {seeds} of {MIN_SEEDS}."
     elif not judged:
         agreement = "The paper has no number for these cells."
     return f"{aligned(main)}\n\n{agreement}\n{READING}\n\n{STATES}\n\n{aligned(states)}"

@@ -22,8 +22,8 @@ CONFIRMED = 0.9  # how likely the goal must be, beside being read, to count as r
 PATIENCE = 10  # moves per state after which an episode of any length is given up, by default
 SURPRISING = 0.02  # how likely an action leads elsewhere than all labels say
 UNSEEN = 0.1  # of these times, how often it leads where the videos show no move from here
-LEAST = 1e-3  # states less likely than this are forgotten
-MOST_TRIES = 3  # of each action in a state with a move that no action makes: a reading error may have shown it
+MIN_BELIEF = 1e-3  # states less likely than this are forgotten
+MAX_TRIES = 3  # of each action in a state with a move that no action makes: a reading error may have shown it
 TRIES = 5  # of each action in a state where it has several successors
 MAX_SEED = 2**31  # environments take seeds below this
 
@@ -60,7 +60,7 @@ class Filter:
             here = (expected.get(read, 0.0) + SURPRISING * surprise) * (1 - STRAY)
             expected = {t: p * STRAY / others for t, p in expected.items()} | {read: here}
         total = sum(expected.values())
-        self.belief = {t: p / total for t, p in expected.items() if p > LEAST * total}
+        self.belief = {t: p / total for t, p in expected.items() if p > MIN_BELIEF * total}
 
     def likely(self) -> list[int]:
         """The states it may be, likeliest first."""
@@ -437,4 +437,4 @@ def _is_open(grounding: Grounding, node: int) -> bool:
         return False  # no action follows
     if grounding.slips:
         return bool(here.n_videos and here.tried.min() < TRIES)
-    return bool(here.left.any() and here.tried.min() < MOST_TRIES)
+    return bool(here.left.any() and here.tried.min() < MAX_TRIES)

@@ -35,7 +35,7 @@ __all__ = ["StateGraph", "check_same_observations"]
 # wrongly makes two in a hundred transitions wrong, since each has two frames.
 RARE = 0.02
 CHANCE = 0.05  # a move stays if reading errors alone would rarely, less often than this, make as many sightings of it
-MOST_AGENTS = 10**6
+MAX_AGENTS = 10**6
 BYTES = 128  # that a graph needs for a state, before any move
 
 
@@ -97,10 +97,10 @@ class StateGraph:
         check_number("min_share", min_share, "a number from 0 up to 1", lambda share: 0 <= share < 1)
         check_flag("shared", shared)
         given, k = as_labels("states", states, 2), as_labels("agent", agent, 1)
-        if len(k) != len(given) or not len(k) or k.min() < 0 or k.max() >= MOST_AGENTS:
+        if len(k) != len(given) or not len(k) or k.min() < 0 or k.max() >= MAX_AGENTS:
             range_ = f" from {k.min()} to {k.max()}" if len(k) else ""
             raise InvalidDataError(
-                f"There must be an agent, numbered from 0 and below {MOST_AGENTS}, for each of {len(given)} "
+                f"There must be an agent, numbered from 0 and below {MAX_AGENTS}, for each of {len(given)} "
                 f"trajectories; {len(k)}{range_} were given."
             )
         sizes = _sizes(given, shared) if sizes is None else sizes

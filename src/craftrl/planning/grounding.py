@@ -21,10 +21,10 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import StateGraph, check_same_observations
 from craftrl.planning.latent import LatentActions
 
-__all__ = ["MOST_ACTIONS", "STRAY", "Grounding", "KnownMoves", "Outcomes"]
+__all__ = ["MAX_ACTIONS", "STRAY", "Grounding", "KnownMoves", "Outcomes"]
 
 
-MOST_ACTIONS = 10**6
+MAX_ACTIONS = 10**6
 STRAY = 0.05  # labels with a reading error, taken for granted: encoders of a few percent error must do no harm
 SURE = 0.5  # an option is taken as known once it is likelier than all others together
 NEW = 0.1  # how plausible a successor is that the videos never show, beside one that they show
@@ -110,7 +110,7 @@ class Grounding:
         self, graph: StateGraph, n_actions: int, latent: LatentActions | None = None, deterministic: bool = True
     ) -> None:
         check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
-        check_whole("n_actions", n_actions, 1, MOST_ACTIONS)
+        check_whole("n_actions", n_actions, 1, MAX_ACTIONS)
         check_flag("deterministic", deterministic)
         if latent is not None and not hasattr(latent, "consistent"):
             raise InvalidParameterError(

@@ -34,10 +34,10 @@ from craftrl.planning.naming import Condition, by_commuting, by_vectors, name_mo
 
 __all__ = ["Condition", "LatentActions", "find_latent_actions"]
 
-MOST_ACTIONS = 1000
-MOST_COUNTED = 2**53  # up to there floats are exact
+MAX_ACTIONS = 1000
+MAX_COUNTED = 2**53  # up to there floats are exact
 SCATTERED = 0.95  # how much of the inscribed ball the habits must hold, with room for sampling error
-ENOUGH = 64  # visits of an agent per successor: by then its distribution is known to about 0.05 in total variation
+MIN_VISITS = 64  # visits of an agent per successor: by then its distribution is known to about 0.05 in total variation
 BEYOND = 1.0  # how far a singular value must lie beyond the largest that noise has
 VOLUME = 2.0  # weight of the log-volume beside the log-likelihood, in nats; between 1 and 6 nothing changes
 TINY = 1e-12
@@ -122,7 +122,7 @@ def find_latent_actions(
     seed           of the random starts
     """
     if n != "auto":
-        check_whole("n", n, 1, MOST_ACTIONS, "or give 'auto'")
+        check_whole("n", n, 1, MAX_ACTIONS, "or give 'auto'")
     if deterministic != "auto":
         check_flag("deterministic", deterministic, "or give 'auto'")
     check_flag("same_habits", same_habits)
@@ -158,7 +158,7 @@ def _checked_counts(counts: Any) -> tuple[Ints, Floats, int]:
     checked = [csr_array(table) for table in given]
     for table in checked:
         x = table.data
-        if x.dtype.kind not in "biuf" or not (np.isfinite(x) & (x >= 0) & (x <= MOST_COUNTED)).all():
+        if x.dtype.kind not in "biuf" or not (np.isfinite(x) & (x >= 0) & (x <= MAX_COUNTED)).all():
             raise InvalidDataError("counts must be numbers of 0 or more, up to 2**53; others were given; count moves.")
     total = csr_array(sum(table.astype(float) for table in checked)).tocoo()
     edges = np.stack([total.row, total.col], axis=1)[total.data > 0].astype(np.int64)
@@ -240,7 +240,7 @@ class _Effects:
         poor = tuple(s for s in rank if rank[s] < n)
         flat = tuple(s for s in ball if ball[s] < SCATTERED)
         few = tuple(
-            s for s, moves in self.rows.items() if self.visits[self.visits[:, s] > 0, s].min() < ENOUGH * len(moves)
+            s for s, moves in self.rows.items() if self.visits[self.visits[:, s] > 0, s].min() < MIN_VISITS * len(moves)
         )
         K, lone = len(self.visits), tuple(s for s in rank if (self.visits[:, s] > 0).sum() <= n)
         agents = f"More agents than the {n} actions are needed; {K} were given" + (
@@ -260,7 +260,7 @@ class _Effects:
             Condition("rank", not poor, poor, said),
             Condition("scattered policies", False if flat else None, flat, scattered),
             Condition(
-                "enough data", not few, few, f"Every agent should have left a state {ENOUGH} times per successor."
+                "enough data", not few, few, f"Every agent should have left a state {MIN_VISITS} times per successor."
             ),
         ]
 

@@ -40,9 +40,9 @@ Ties = list[tuple[Move, Move]]  # pairs of moves that are one action
 Successors = Sequence[tuple[int, ...]]  # of each state the usual successors of its actions; () where unknown
 Names = dict[int, tuple[int, ...]]  # of one state: the names of the actions that lead to each successor
 
-MOST_NAMED = 5  # states named in a sentence
-MOST_BROKEN = 0.05  # share of moves without a matching; worlds that commute have none, turning ones a third or more
-MOST_UNCLEAR = 0.1  # share of moves whose vector lies between two actions
+MAX_NAMED = 5  # states named in a sentence
+MAX_BROKEN = 0.05  # share of moves without a matching; worlds that commute have none, turning ones a third or more
+MAX_UNCLEAR = 0.1  # share of moves whose vector lies between two actions
 CLEAR = 0.5  # a vector is at most this much as far from its own centre as from the next
 NEVER, COVERED = -1000.0, 50.0  # weights in a matching: squares that had to close, moves that some action must make
 
@@ -58,8 +58,8 @@ class Condition:
 
     def __str__(self) -> str:
         said = {True: "yes", False: "no", None: "not known"}[self.holds]
-        some = ", ".join(map(str, self.where[:MOST_NAMED]))
-        more = f" and {len(self.where) - MOST_NAMED} more" if len(self.where) > MOST_NAMED else ""
+        some = ", ".join(map(str, self.where[:MAX_NAMED]))
+        more = f" and {len(self.where) - MAX_NAMED} more" if len(self.where) > MAX_NAMED else ""
         return f"{self.name}: {said}. {self.sentence}" + (f" Not in states {some}{more}." if some else "")
 
 
@@ -77,7 +77,7 @@ def by_commuting(successors: Successors, n: int) -> tuple[Ties, Condition]:
     matched = {move: _matched(successors, *move, n) for move in tried}
     broken = [s for (s, _), found in matched.items() if found is None]
     where, share = tuple(sorted(set(broken))), len(broken) / max(len(tried), 1)
-    if share > MOST_BROKEN:
+    if share > MAX_BROKEN:
         said = f"Moves do not commute: {share:.0%} of moves close no squares, so none was taken for evidence."
         return [], Condition(name, False, where, said)
     pairs = [((s, v), (u, w)) for (s, u), found in matched.items() for v, w in found or ()]
@@ -141,7 +141,7 @@ def by_vectors(
     clear = (near[:, 0] <= CLEAR * near[:, 1]) & [times[pair] == 1 for pair in own]
     unclear = float((~clear).mean())
     where = tuple(sorted({moves[i][0] for i, good in zip(rows, clear) if not good}))
-    if unclear > MOST_UNCLEAR:
+    if unclear > MAX_UNCLEAR:
         said = f"By their {what}, {unclear:.0%} of moves are unclear, so none was tied."
         return [], Condition(name, False, where, said)
     pairs: Ties = []

@@ -27,14 +27,14 @@ from craftrl.paper import empirical_assumptions, sample_size
 from craftrl.planning import StateGraph
 from craftrl.report.figures import flow, is_image, spectrum
 from craftrl.report.states import Sample, State, entries, portraits, states_of
-from craftrl.report.tables import MOST_ROWS, Table, power_of_ten
+from craftrl.report.tables import MAX_ROWS, Table, power_of_ten
 
 __all__ = ["contents"]
 
 ERRORS, FAILURE = 0.05, 0.05  # the share of each state's observations that may be wrong, and how likely more may be
-MOST_BARS = 20_000  # of spectra; beyond, each step keeps its most frequent states
-MOST_BLOCKS = 200  # states whose moves are compared between agents
-MOST_MERGES = 8  # of states, whose costs are named
+MAX_BARS = 20_000  # of spectra; beyond, each step keeps its most frequent states
+MAX_BLOCKS = 200  # states whose moves are compared between agents
+MAX_MERGES = 8  # of states, whose costs are named
 
 
 def contents(
@@ -157,7 +157,7 @@ def _made(graph: StateGraph) -> tuple[Ints, Floats]:
 def _transitions(graph: StateGraph, who: tuple[str, ...]) -> Table:
     """One row for each move that was seen, and where there is no room for all, those that are made often."""
     made, share = _made(graph)
-    often = np.sort(np.argsort(-made.sum(axis=1), kind="stable")[:MOST_ROWS])
+    often = np.sort(np.argsort(-made.sum(axis=1), kind="stable")[:MAX_ROWS])
     rows = [
         (*graph.name(s), graph.name(t)[1], *own, *part)
         for (s, t), own, part in zip(graph.edges[often].tolist(), made[often].tolist(), share[often].tolist())
@@ -189,7 +189,7 @@ def _differences(graph: StateGraph, who: tuple[str, ...]) -> list[dict[str, Any]
         after = [(graph.name(t)[1], list(zip(who, counts, parts))) for t, counts, parts in moves]
         weight = float(apart[a, b]) * int(made[own].sum())
         blocks.append({"where": where, "said": sentence, "moves": after, "weight": weight})
-    return sorted(blocks, key=lambda block: -block["weight"])[:MOST_BLOCKS]
+    return sorted(blocks, key=lambda block: -block["weight"])[:MAX_BLOCKS]
 
 
 def _over_time(codes: Labels, S: int, shared: bool) -> dict[str, Any]:
@@ -294,7 +294,7 @@ def _facts(model: CRAFT, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     yield "Oracle (what learned)", repr(model.oracle_)
     yield "Encoders", "one for all steps" if hasattr(model, "encoder_") else "one for each step"
     if merges := getattr(model, "merges_", ()):
-        costs = [f"{int(state_of.max()) + 1} for {nats:.0f} nats" for state_of, nats in merges[:MOST_MERGES]]
+        costs = [f"{int(state_of.max()) + 1} for {nats:.0f} nats" for state_of, nats in merges[:MAX_MERGES]]
         yield "What fewer states would cost", ", ".join(costs)
     counts = ", ".join(f"{name}: {n:,}" for name, n in zip(names, model.data_["trajectories"]))
     yield "Trajectories of each agent", counts
@@ -313,7 +313,7 @@ def _facts(model: CRAFT, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _kept(model: CRAFT) -> dict[int, list[int]]:
     """For each h, the states whose spectra a report holds: all of them, or the most frequent."""
     trace = model.trace_
-    most = max(1, MOST_BARS // (trace.grid.size * (len(model.agents_) - 1) * max(1, len(trace))))
+    most = max(1, MAX_BARS // (trace.grid.size * (len(model.agents_) - 1) * max(1, len(trace))))
 
     def commonest(step: StepTrace) -> list[int]:
         visits = step.spectra.reshape(len(step.spectra), -1).sum(axis=1)

@@ -18,8 +18,8 @@ __all__ = ["LONGEST", "flow", "is_image", "png", "shrunk", "spectrum", "to_bytes
 
 Bytes = NDArray[np.uint8]
 LONGEST = 80  # pixels of the longer side; larger frames are thinned out
-MOST_NODES = 16  # states of one step that are drawn
-LEAST_SHARE = 0.005  # of the moves of one step that a move must be to be drawn
+MAX_NODES = 16  # states of one step that are drawn
+MIN_SHARE = 0.005  # of the moves of one step that a move must be to be drawn
 ACROSS, DOWN, LEFT, TOP = 84, 46, 40, 44  # pixels between steps, between states, and around them
 
 
@@ -60,7 +60,7 @@ def flow(visits: NDArray[np.int64], moves: Sequence[NDArray[np.int64]], shared: 
     moves   for h = 1..H-1 how many go from each state to each, (S, S)
     shared  whether a number means the same state at every step, which then keeps its row
     """
-    kept = [np.sort(np.argsort(-own, kind="stable")[: min(MOST_NODES, int((own > 0).sum()))]) for own in visits]
+    kept = [np.sort(np.argsort(-own, kind="stable")[: min(MAX_NODES, int((own > 0).sum()))]) for own in visits]
     rows = np.unique(np.concatenate(kept)).tolist() if shared else list(range(max(map(len, kept))))
     place: dict[tuple[int, int], tuple[int, float]] = {}
     for h, states in enumerate(kept):
@@ -74,7 +74,7 @@ def flow(visits: NDArray[np.int64], moves: Sequence[NDArray[np.int64]], shared: 
         nodes.append({"h": h + 1, "state": s, "n": int(visits[h, s]), "x": x, "y": round(y, 1), "r": round(radius, 1)})
     lines = []
     for h, table in enumerate(moves):
-        for s, t in np.argwhere(table > max(LEAST_SHARE * table.sum(), 0)).tolist():
+        for s, t in np.argwhere(table > max(MIN_SHARE * table.sum(), 0)).tolist():
             if (h, s) in place and (h + 1, t) in place:
                 (x, y), (x_next, y_next) = place[h, s], place[h + 1, t]
                 share, mid = float(table[s, t] / table.sum()), (x + x_next) / 2

@@ -17,11 +17,11 @@ from craftrl.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, pi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_STATES", "draw_schematic"]
+__all__ = ["MAX_STATES", "draw_schematic"]
 
 NOW = (BLUE, GREEN, ORANGE, GREY)  # states at h
 NEXT = (RED, SKY, PURPLE, INK)  # states at h + 1
-MOST_STATES = len(NOW)
+MAX_STATES = len(NOW)
 
 
 def draw_schematic(trace: Trace, path: str | os.PathLike[str], h: int = 2, subtitle: str = "") -> None:
@@ -36,9 +36,9 @@ def draw_schematic(trace: Trace, path: str | os.PathLike[str], h: int = 2, subti
     check_whole("h", h, 2, len(trace), "the first iteration has none before it")
     check_kind("subtitle", subtitle, str, "a text")
     before, step = trace[h - 1], trace[h]
-    if step.spectra.ndim != 2 or max(len(step.spectra), step.n_states) > MOST_STATES:
+    if step.spectra.ndim != 2 or max(len(step.spectra), step.n_states) > MAX_STATES:
         raise InvalidParameterError(
-            f"The schematic shows two agents and at most {MOST_STATES} states a step; h = {h} has spectra of shape "
+            f"The schematic shows two agents and at most {MAX_STATES} states a step; h = {h} has spectra of shape "
             f"{step.spectra.shape} and {step.n_states} states; choose another h."
         )
     rows, bottom, top = len(step.spectra), 0.13, 0.82

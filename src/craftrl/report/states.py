@@ -30,8 +30,8 @@ TRAJECTORIES = 2048  # of each agent that are looked at
 FRAMES = 1024  # of a state that are looked at
 LOOKED_AT = 16  # frames of a state in which the pixels that decide are sought
 EXAMPLES = 4  # frames of a state that are shown
-MOST_PIXELS = 1_000_000  # of all pictures of a report together
-MOST_STATES = 96
+MAX_PIXELS = 1_000_000  # of all pictures of a report together
+MAX_STATES = 96
 SWAPPED = 64  # entries that are swapped: those whose mean differs most between the states
 SHOWN = 12  # entries that are shown
 
@@ -131,7 +131,7 @@ def portraits(
 ) -> list[State]:
     """The most visited states with pictures; those that look like two with a row for each of the two groups."""
     rows, columns = (min(side, LONGEST) for side in sample.tau.obs_shape[:2])
-    chosen = _commonest(found, int(np.clip(MOST_PIXELS // (rows * columns * (EXAMPLES + 3)), 1, MOST_STATES)))
+    chosen = _commonest(found, int(np.clip(MAX_PIXELS // (rows * columns * (EXAMPLES + 3)), 1, MAX_STATES)))
     seen = {state.name: sample.frames(state.h, state.state, FRAMES) for state in chosen}
     lowest, highest = 0.0, 255.0
     if sample.tau.dtype != np.uint8:
@@ -176,7 +176,7 @@ def entries(model: CRAFT, sample: Sample, found: list[State]) -> tuple[Table, di
     """Which entries decide at every step that has two states or more, and their mean and deviation in each state; and
     for each step how many entries changed nothing, in a sentence, and the table with a column for each state."""
     several = [h for h in dict.fromkeys(s.h for s in found) if sum(s.h == h for s in found) > 1]
-    chosen = _commonest([state for state in found if state.h in several], MOST_STATES)
+    chosen = _commonest([state for state in found if state.h in several], MAX_STATES)
     keys = model.data_.get("reading", {}).get("keys", [])  # of a table, where they are the entries
     names = dict(enumerate(keys)) if len(keys) == np.prod(sample.tau.obs_shape) else {}
     rows: list[tuple[Any, ...]] = []

@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MOST_ROWS", "Table", "plain", "power_of_ten", "shown"]
+__all__ = ["MAX_ROWS", "Table", "plain", "power_of_ten", "shown"]
 
-MOST_ROWS = 4000  # of a table in a file
+MAX_ROWS = 4000  # of a table in a file
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Table:
     name      the file's name, when it is downloaded
     caption   what a row is, in a sentence
     columns   their headings; those that say nothing in any row are left out
-    rows      one entry per column: numbers, words, or None where there is nothing to say; at most `MOST_ROWS`
+    rows      one entry per column: numbers, words, or None where there is nothing to say; at most `MAX_ROWS`
     left_out  how many rows there was no room for
     """
 
@@ -33,8 +33,8 @@ class Table:
     def __post_init__(self) -> None:
         kept = [i for i, _ in enumerate(self.columns) if not self.rows or any(row[i] is not None for row in self.rows)]
         object.__setattr__(self, "columns", tuple(self.columns[i] for i in kept))
-        object.__setattr__(self, "left_out", self.left_out + max(0, len(self.rows) - MOST_ROWS))
-        rows = tuple(tuple(plain(row[i]) for i in kept) for row in self.rows[:MOST_ROWS])
+        object.__setattr__(self, "left_out", self.left_out + max(0, len(self.rows) - MAX_ROWS))
+        rows = tuple(tuple(plain(row[i]) for i in kept) for row in self.rows[:MAX_ROWS])
         object.__setattr__(self, "rows", rows)
 
     @property

@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, clone
 
 from craftrl.arguments import shown
 
-__all__ = ["MOST", "about", "check_array", "check_parameters", "content", "must", "pickled", "refused"]
+__all__ = ["LARGEST", "about", "check_array", "check_parameters", "content", "must", "pickled", "refused"]
 
-MOST = float(np.finfo(np.float64).max)  # of what is finite
+LARGEST = float(np.finfo(np.float64).max)  # of what is finite
 
 
 def must(holds: object, sentence: str) -> None:
@@ -25,7 +25,12 @@ def must(holds: object, sentence: str) -> None:
 
 
 def check_array(
-    what: str, value: object, shape: tuple[int, ...], kind: DTypeLike, low: float = -MOST, high: float = MOST
+    what: str,
+    value: object,
+    shape: tuple[int, ...],
+    kind: DTypeLike,
+    low: float = -LARGEST,
+    high: float = LARGEST,
 ) -> None:
     """An array of this shape and kind of numbers, all of them from `low` to `high`."""
     array, name = np.asarray(value), getattr(kind, "__name__", kind)

@@ -15,7 +15,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.learned import PreparedLearned
-from craftrl.testing.claims import MOST, about, check_array, check_parameters, content, must, pickled
+from craftrl.testing.claims import LARGEST, about, check_array, check_parameters, content, must, pickled
 
 __all__ = ["check_oracle"]
 
@@ -57,7 +57,7 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
         if isinstance(prepared, PreparedLearned):
             with about("An embedding, and one encoder for all steps,"):
                 z = prepared.embed()
-                check_array("The embedding", z, (tau.n, tau.H, z.shape[-1]), np.float64, -MOST, MOST)
+                check_array("The embedding", z, (tau.n, tau.H, z.shape[-1]), np.float64, -LARGEST, LARGEST)
                 shared = prepared.fit_encoder(np.add.outer(np.arange(tau.n), np.arange(tau.H)) % 3 - 1, 2)
                 for h in (1, tau.H):
                     _check_encoder(shared, some.at(h), 2, oracle)
@@ -97,7 +97,11 @@ def _check_log_odds(prepared: PreparedOracle, recommended: Coupling) -> None:
         check_array("The array of bins", f.bins, shape, np.int16, -1, grid.size - 1)
         right = (f.bins[~there] == -1).all() and (f.bins[there] >= 0).all()
         must(right, "Bins must be -1 where a trajectory has no next observation, 0 or more elsewhere; some are not.")
-        for name, value, top in (("loss", f.loss, MOST), ("chance", f.chance, MOST), ("p_value", f.p_value, 1.0)):
+        for name, value, top in (
+            ("loss", f.loss, LARGEST),
+            ("chance", f.chance, LARGEST),
+            ("p_value", f.p_value, 1.0),
+        ):
             if value is not None:
                 check_array(f"The {name} of each step", value, (steps,), np.floating, 0, top)
         must(len(f.models) in (0, steps), f"There must be a model for each of {steps} steps, or none; got {f.models}.")
@@ -118,7 +122,7 @@ def _check_encoding(prepared: PreparedOracle, oracle: Oracle) -> None:
 
 def _check_encoder(fit: EncoderFit, x: NDArray[Any], n_states: int, oracle: Oracle) -> None:
     """Shape and range of the states of an encoder, and whatever its class declares beside."""
-    must(0 <= fit.loss <= MOST, f"The loss of an encoder must be 0 or more; it is {fit.loss}.")
+    must(0 <= fit.loss <= LARGEST, f"The loss of an encoder must be 0 or more; it is {fit.loss}.")
     encoder, name = fit.encoder, f"the encoder ({type(fit.encoder).__name__})"
     states = encoder(x)
     check_array(f"What {name} returns", states, (len(x),), np.integer, 0, n_states - 1)

@@ -18,7 +18,7 @@ from craftrl.testing.claims import about, check_array, must
 
 __all__ = ["check_gym_world", "check_world"]
 
-FEW = 60
+N_TRAJECTORIES = 60
 SEEDS = (3, 7, 5)
 
 
@@ -44,7 +44,7 @@ def check_world(world: ExBMDP) -> None:
             must(same, f"step must be what T says; at h = {h} it differs.")
     with about("Observations and their inverses"):
         rng = np.random.default_rng(0)
-        for h, e_h in enumerate(sample_noise_path(world, 5 * FEW, np.random.default_rng(1)), start=1):
+        for h, e_h in enumerate(sample_noise_path(world, 5 * N_TRAJECTORIES, np.random.default_rng(1)), start=1):
             s_h = rng.integers(world.n_states(h), size=len(e_h))
             x_h, of = world.emit(s_h, e_h, h, rng), f"The observation of h = {h}"
             check_array(of, x_h, (len(e_h), *world.obs_shape), world.obs_dtype, 0, world.obs_high)
@@ -55,8 +55,8 @@ def check_world(world: ExBMDP) -> None:
         check_array("What render gives", image, (*image.shape[:2], 3), np.uint8)
     with about("Collected data"):
         policies = contrasting_policies(world, alpha=0.7)
-        once, again, other = (collect(world, policies, FEW, seed=seed) for seed in (5, 5, 6))
-        turned = collect(world, policies[::-1], FEW, seed=5)
+        once, again, other = (collect(world, policies, N_TRAJECTORIES, seed=seed) for seed in (5, 5, 6))
+        turned = collect(world, policies[::-1], N_TRAJECTORIES, seed=5)
         same, differ = (all(np.array_equal(once.tau.at(h), of.tau.at(h)) for h in steps) for of in (again, other))
         must(same and not differ, "One seed must give the same data twice, and another one other data; it does not.")
         same = np.array_equal(once.truth.states, turned.truth.states)

@@ -27,8 +27,8 @@ from craftrl.oracles.network.trunks import SavableModule, Standardise, Trunk
 
 __all__ = ["NetworkEncoder", "StateHead", "fit_head", "inputs_of"]
 
-PROTOTYPES = 8000  # embeddings that states are read by, at most
-FEW = 16  # of each state at least, where there are as many
+MAX_PROTOTYPES = 8000  # embeddings that states are read by, at most
+MIN_PROTOTYPES = 16  # of each state at least, where there are as many
 SHARP = 8.0  # one at twice the distance says 2 ** -16 as much: what counts are the few nearest, at any density
 CORE = 0.5  # of the usual distance between neighbours: below it, distances make no difference
 NEIGHBOUR = 5  # which neighbour's distance is the usual one
@@ -85,7 +85,7 @@ def fit_head(
     order = rng.permutation(len(state))
     order = order[np.argsort(state[order], kind="stable")]
     turn = np.arange(len(order)) - np.searchsorted(state[order], state[order])  # how many of its state came before
-    chosen = order[np.lexsort((rng.random(len(order)), turn >= FEW))][:PROTOTYPES]
+    chosen = order[np.lexsort((rng.random(len(order)), turn >= MIN_PROTOTYPES))][:MAX_PROTOTYPES]
     chosen = chosen[np.argsort(state[chosen], kind="stable")]
     own, of, points = state[chosen], row[chosen], z[torch.from_numpy(chosen)]
     head = StateHead(phi.layers[0].in_features, z.shape[1], np.bincount(own, minlength=n_states).tolist())  # type: ignore[arg-type]

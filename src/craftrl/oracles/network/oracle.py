@@ -31,7 +31,7 @@ from craftrl.oracles.network.trunks import Standardise
 __all__ = ["NeuralOracle", "PreparedNetwork"]
 
 READ = 4096  # embeddings whose states are read at once
-MOST_DIM, MOST_NETWORKS = 2**16, 1000
+MAX_DIM, MAX_NETWORKS = 2**16, 1000
 
 
 class NeuralOracle(Oracle):
@@ -89,10 +89,10 @@ class NeuralOracle(Oracle):
 
     def check(self) -> None:
         """Raise where a parameter means nothing."""
-        check_whole("dim", self.dim, 1, MOST_DIM)
-        check_whole("embedding", self.embedding, 1, MOST_DIM)
+        check_whole("dim", self.dim, 1, MAX_DIM)
+        check_whole("embedding", self.embedding, 1, MAX_DIM)
         if self.networks is not None:
-            check_whole("networks", self.networks, 1, MOST_NETWORKS, "or None, for as many as suit the data")
+            check_whole("networks", self.networks, 1, MAX_NETWORKS, "or None, for as many as suit the data")
         whole = isinstance(self.gaps, (list, tuple)) and all(is_whole(gap) and gap >= 1 for gap in self.gaps)
         if not whole or 1 not in self.gaps or len(set(self.gaps)) < len(self.gaps):
             raise InvalidParameterError(

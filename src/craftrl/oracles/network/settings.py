@@ -21,7 +21,7 @@ from craftrl.errors import CraftError, InvalidParameterError
 __all__ = ["Augment", "Training", "TrainingError", "seeded"]
 
 Augment = Callable[[Tensor], Tensor]
-MOST = 2**31  # of any number here: what is larger is a mistake
+MAX_SETTING = 2**31  # of any number here: what is larger is a mistake
 
 
 class TrainingError(CraftError, RuntimeError):
@@ -68,14 +68,14 @@ class Training(Savable):
 
     def __post_init__(self) -> None:
         if self.epochs is not None:
-            check_whole("epochs", self.epochs, 1, MOST, "or None, for as many as suit the data")
+            check_whole("epochs", self.epochs, 1, MAX_SETTING, "or None, for as many as suit the data")
         if self.batch is not None:
-            check_whole("batch", self.batch, 2, MOST, "or None, for what suits the data")
-        check_whole("seed", self.seed, 0, MOST)
-        check_number("lr", self.lr, "a positive number", lambda value: 0 < value < MOST)
+            check_whole("batch", self.batch, 2, MAX_SETTING, "or None, for what suits the data")
+        check_whole("seed", self.seed, 0, MAX_SETTING)
+        check_number("lr", self.lr, "a positive number", lambda value: 0 < value < MAX_SETTING)
         check_number("held_out", self.held_out, "a number between 0 and 1", lambda value: 0 < value < 1)
         if self.noise is not None:
-            check_number("noise", self.noise, "a number of at least 0", lambda value: 0 <= value < MOST)
+            check_number("noise", self.noise, "a number of at least 0", lambda value: 0 <= value < MAX_SETTING)
         if self.augment is not None:
             check_function("augment", self.augment, "a function of a minibatch of frames, or None")
         check_kind("device", self.device, str, "'auto', 'cpu' or 'cuda'")

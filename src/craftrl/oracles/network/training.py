@@ -30,21 +30,24 @@ __all__ = ["Checkpoint", "minibatch_size", "train"]
 Batch = TypeVar("Batch")
 Batches = Callable[[Sequence[Ints], bool], Iterable[Batch | None]]  # None where this rank has no rows of a minibatch
 Loss = Callable[[Any, Batch], tuple[Tensor, Tensor]]
-MOST, LEAST, EVERY = 1500, 300, 100  # minibatches: at most, before training may end, and between held-out losses
+MAX_MINIBATCHES = 1500  # of a training, unless epochs are given
+MIN_MINIBATCHES = 300  # before which training does not end
+EVALUATE_EVERY = 100  # minibatches
 PATIENCE = 2  # held-out losses in a row that are no better, after which training ends
 PLATEAU = 0.015  # nats below chance from which on a network has begun to learn: before, training does not end
 GAIN = 0.001  # nats by which a held-out loss must fall to be better
 WARM_UP = 60  # minibatches over which the rate rises to its full height: at once it may kill a network
 DECAY, BETAS = 1e-3, (0.9, 0.99)  # of AdamW
 RECENT = 3.0  # a minibatch's weights count in the average as its number, to this power less one
-FEWEST, SHORT, LARGE = 16, 160, 100_000  # trajectories and observations of a minibatch; of data for which it grows
+MIN_TRAJECTORIES, MIN_OBSERVATIONS = 16, 160  # of a minibatch
+LARGE_DATA = 100_000  # observations from which on minibatches grow
 
 
 def minibatch_size(training: Training, n: int, H: int) -> int:
     """How many of n trajectories make a minibatch."""
     if training.batch is not None:
         return min(training.batch, n)
-    return min(n, max(FEWEST, SHORT // H) * int(np.clip(n * H // LARGE, 1, 4)))
+    return min(n, max(MIN_TRAJECTORIES, MIN_OBSERVATIONS // H) * int(np.clip(n * H // LARGE_DATA, 1, 4)))
 
 
 def train(
@@ -84,7 +87,7 @@ def train(
     best = copy.deepcopy(module.state_dict())
     t, lowest, stale = 0, math.inf, 0  # minibatches; the lowest held-out loss; how many since were no better
     per_epoch = max(1, len(learned) // size)
-    most = per_epoch * (max(2, round(MOST / per_epoch)) if training.epochs is None else training.epochs)
+    most = per_epoch * (max(2, round(MAX_MINIBATCHES / per_epoch)) if training.epochs is None else training.epochs)
     checkpoint = Checkpoint(training.checkpoints, name, lambda: _run(module, training, data))
     if saved := checkpoint.load(device):
         module.load_state_dict(saved["module"])
@@ -94,8 +97,8 @@ def train(
     chunks_held = np.array_split(held_out, max(1, math.ceil(len(held_out) / (4 * size))))
     tell(f"training {name}")
     bar = _bar(training, name, most, t)
-    while t < most and not (stale >= PATIENCE and t >= LEAST):
-        first, until, chunks = t // per_epoch * per_epoch, min(t + EVERY, most), list[Ints]()
+    while t < most and not (stale >= PATIENCE and t >= MIN_MINIBATCHES):
+        first, until, chunks = t // per_epoch * per_epoch, min(t + EVALUATE_EVERY, most), list[Ints]()
         while first + len(chunks) < until:
             epoch = (first + len(chunks)) // per_epoch
             chunks += np.array_split(training.rng(name, epoch).permutation(learned), per_epoch)

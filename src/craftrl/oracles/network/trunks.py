@@ -35,8 +35,9 @@ GROUPS = 8  # of the group normalisation
 LARGEST_MAP = 14  # places along the longer side of a map, at most
 WINDOW, PATCHES, RIDGE = 5, 50_000, 0.03  # of the whitening: pixels, neighbourhoods looked at, and the least variance
 IMAGE_NOISE = 1.2  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
-FEW, FADING = 10_000, 0.25  # observations from which on less noise is needed, and the power of their number by which
 VECTOR_NOISE = 0.1  # the same for features, each of which may be a measurement
+FULL_NOISE_UP_TO = 10_000  # observations; with more, less noise is needed
+FADING = 0.25  # the power of their number by which noise then falls
 VECTOR_LAYERS, DROPOUT = 3, 0.2  # layers for features, and the share of their units that a minibatch does without
 FLOOR, ROWS_PER_FEATURE = 1e-3, 8  # of the decorrelation: least variance, and rows that it wants for each feature
 LETTERS, CODE_SCALE = 16, 4.0  # values of each code that features are turned into, and the size of a sure one
@@ -293,7 +294,7 @@ def new_trunk(
     obs_shape: tuple[int, ...],
     dim: int,
     noise: float | None = None,
-    observations: int = FEW,
+    observations: int = FULL_NOISE_UP_TO,
     *,
     maps: bool = True,
 ) -> Trunk:
@@ -314,7 +315,7 @@ def new_trunk(
     else:
         rows, columns, channels = obs_shape
         made = MapTrunk((rows, columns, channels), max(GROUPS, dim // 4 // GROUPS * GROUPS), None if maps else dim)
-        made.noise *= min(1.0, (FEW / observations) ** FADING)
+        made.noise *= min(1.0, (FULL_NOISE_UP_TO / observations) ** FADING)
     made.noise = made.noise if noise is None else noise
     return made
 
