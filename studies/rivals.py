@@ -217,7 +217,7 @@ def _log_odds_loss(model: CRAFT, test: Collection) -> float:
 
 def _probe(features: Features, data: Data) -> float:
     """Accuracy of a linear map from features to true states, on held-out frames of h = 2..H."""
-    from sklearn.decomposition import PCA  # dear to import
+    from sklearn.decomposition import PCA  # slow to import
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler

@@ -184,7 +184,7 @@ SITUATIONS = {
     "no state of two agents": (partial(more_bins_than_trajectories, 2), "no state at h = 4-5", lost_from(4)),
     "no state of three agents": (partial(more_bins_than_trajectories, 3), "no state at h = 3-5", lost_from(3)),
     "class without the state": (class_without_the_state, NOT_READ, lambda model: min(model.trace_.unreadable()) >= 4),
-    "fused": (fused, "The data contradicts the states: observations foretell", lambda model: model.n_states_[2] == 2),
+    "fused": (fused, "The data contradicts the states: observations predict", lambda model: model.n_states_[2] == 2),
     "long": (
         long_trajectories,
         r"At h = \d+-150 trajectories have no state, .* relabel=True",

@@ -89,7 +89,7 @@ def test_the_encoder_names_states_of_new_videos_as_it_reads_those_it_learned_fro
     assert (nothing.encoder(data.tau.at(1)) == 0).all()
     assert nothing.loss == 0
     by_heart = np.random.default_rng(0).integers(2, size=(600, 1)) * np.ones(4, dtype=int)  # a state a trajectory
-    assert network.fit_encoder(by_heart, 2).loss > 0.7  # which others do not foretell
+    assert network.fit_encoder(by_heart, 2).loss > 0.7  # which others do not predict
 
 
 def test_what_decides_lies_where_the_agents_figure_is(learned):
@@ -265,7 +265,7 @@ def line(held_slope, epochs):
 
 
 def test_training_sees_every_trajectory_once_an_epoch_and_leaves_the_best_weights(monkeypatch):
-    monkeypatch.setattr(loop, "EVERY", 5)
+    monkeypatch.setattr(loop, "EVALUATE_EVERY", 5)
     slope, times = line(2.0, 40)
     assert slope == pytest.approx(2, abs=0.1)
     assert (times == 40).all()
@@ -280,7 +280,7 @@ class Killed(Exception):
 
 def test_a_killed_fit_goes_on_where_it_stopped(tmp_path, monkeypatch):
     tau = videos(40).tau
-    monkeypatch.setattr(loop, "EVERY", 5)
+    monkeypatch.setattr(loop, "EVALUATE_EVERY", 5)
     whole = prepared(tau).pairs()
     save, saved = loop.Checkpoint.save, []
 

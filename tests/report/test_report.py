@@ -92,7 +92,7 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
     assert (
         "For telling the agents apart, the state is as good as the whole observation (97%, give or take 40" in said.why
     )
-    assert "states hold 91% of what observations foretell of moves and agents" in said.why
+    assert "states hold 91% of what observations predict of moves and agents" in said.why
     assert "reads 99.0% as the fit found them" in said.why
     assert "refits" not in said.why
     assert [finding.kind for finding in told] == ["looks like two", "hardly known", "halves differ"]

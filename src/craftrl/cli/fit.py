@@ -117,7 +117,7 @@ def fit(
     findings = tuple(f"{kind}: " for kind in ("Warning", "Note"))  # which follow the verdict
     summary = [line for line in model.summary().split("\n") if not line.startswith(findings)]
     print("", in_options("\n".join(summary)), f"Written to {out}", "", sep="\n", flush=True)
-    quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
+    quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit takes as long as a fit
     with doing("checking the states"):
         diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
     said = verdict(model, diagnosis)

@@ -54,7 +54,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "More trajectories, or a larger class, may help.",
     ),
     "not closed": (
-        "The data contradicts the states: observations foretell the neighbouring state beyond their own state at "
+        "The data contradicts the states: observations predict the neighbouring state beyond their own state at "
         "h = {at} (p = {p:.1g}). States are fused or follow noise, or policies see noise.",
         _CONTRADICTED,
     ),
@@ -166,7 +166,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "Record more trajectories of every agent.",
     ),
     "halves differ": (
-        "Observations foretell the neighbouring state, or tell the agents apart, beyond their own states, which hold "
+        "Observations predict the neighbouring state, or tell the agents apart, beyond their own states, which hold "
         "{share:.0%} of it (p = {p:.1g}): states are fused or misread.",
         "More trajectories, or a larger embedding, NeuralOracle(embedding=16), may tell apart what is fused.",
     ),

@@ -99,7 +99,7 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
 
     group  (m,): the trajectory, or stretch of time, that each is of; a rule is tried on others than it was learned from
     """
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # dear to import
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # slow to import
 
     K, S = int(agent.max()) + 1, int(labels.max()) + 1
     visits = np.zeros((S, K))

@@ -179,7 +179,7 @@ class Diagnosis:
         if not self.checked:
             return (
                 "Nothing tells right states from wrong ones yet: for this model only refits on resampled trajectories "
-                "do (n_resamples, or --diagnose 3), each about as dear as a fit."
+                "do (n_resamples, or --diagnose 3), each as long as a fit."
             )
         reasons = [] if self.sufficiency is None else list(self.sufficiency.reasons())
         if self.tests is not None:

@@ -1,8 +1,8 @@
 """Which states look like two things? Their observations then tell where an agent goes next, or where it came from.
 
-Noise knows nothing of the moves. So once a state and the agent are known, nothing else in an observation foretells the
+Noise knows nothing of the moves. So once a state and the agent are known, nothing else in an observation predicts the
 next state or the one before (Section 2.1). Where two states were taken for one, it does. In each state the direction
-of the observations is sought that foretells its neighbours best; along it the observations are cut in two groups; and
+of the observations is sought that predicts its neighbours best; along it the observations are cut in two groups; and
 the groups' neighbours are compared, on other trajectories than the direction was found from. That needs no network and
 no embedding, which may have lost what it does not tell apart.
 
@@ -120,7 +120,7 @@ def mixtures(
 
 def two_means(learned: Floats, asked: Floats) -> Ints:
     """Which of two groups embeddings (m, d) are in: the groups of least variance of those learned from."""
-    from sklearn.cluster import KMeans  # dear to import
+    from sklearn.cluster import KMeans  # slow to import
 
     if len(np.unique(learned, axis=0)) < 2:
         return np.zeros(len(asked), dtype=np.int64)
@@ -129,7 +129,7 @@ def two_means(learned: Floats, asked: Floats) -> Ints:
 
 def _driven(half: Ints, row: Ints, step: Ints, codes: Labels) -> float:
     """Nats per visit that the states in between tell of which half comes next; 0 where that may be chance."""
-    from craftrl.core.partition import driven  # compiles, which is dear to import
+    from craftrl.core.partition import driven  # compiles, so that importing it takes time
 
     rows, at = np.unique(row, return_inverse=True)
     side = np.full((len(rows), codes.shape[1]), -1)
@@ -139,7 +139,7 @@ def _driven(half: Ints, row: Ints, step: Ints, codes: Labels) -> float:
 
 
 def _halves(z: Floats, neighbour: Labels, fold: Labels) -> Ints:
-    """Two groups (m,) of observations z (m, d), cut along the direction that foretells the neighbouring state best
+    """Two groups (m,) of observations z (m, d), cut along the direction that predicts the neighbouring state best
     among observations of the other fold: the first of a ridge regression of reduced rank."""
     half = np.zeros(len(z), dtype=np.int64)
     directions: list[Floats] = []

@@ -6,7 +6,7 @@ and the embedding phi that the states were found in.
 
 sufficient  On trajectories that no network learned from: do f(x_h, x_{h+1}) tell the agents better than a table of the
             agents in each pair of states, counted on the other trajectories?
-closed      Each state is cut in two where its embeddings differ most. Given state and agent, do the halves foretell the
+closed      Each state is cut in two where its embeddings differ most. Given state and agent, do the halves predict the
             next state, or the one before? Given both states, do they tell the agents apart? Which state it is that is
             two, and whether halves depend on the states visited in between, is asked by `diagnostics.mixtures`.
 minimal     The same of two neighbouring states: if nothing differs between them, they are one.
@@ -121,9 +121,9 @@ class Sufficiency:
             yield f"for telling the agents apart, the state is {good} as the whole observation ({known})"
         least = float(self.closed.min())
         yield (
-            "observations foretell neither moves nor agents beyond their states"
+            "observations predict neither moves nor agents beyond their states"
             if least == 1
-            else f"states hold {least:.0%} of what observations foretell of moves and agents"
+            else f"states hold {least:.0%} of what observations predict of moves and agents"
         )
         yield f"of new observations the encoder reads {self.read:.1%} as the fit found them"
 
@@ -185,7 +185,7 @@ def sufficiency(
 
 
 def _joined(label: Labels, one: tuple[tuple[int, int], ...]) -> Labels:
-    """Labels with pairs of them joined: else halves of other states foretell which of the two comes next."""
+    """Labels with pairs of them joined: else halves of other states predict which of the two comes next."""
     for s, t in reversed(one):
         label = np.where(label == t, s, label)
     return label
@@ -283,7 +283,7 @@ class _Moves:
 
     def alike(self, z: Floats, visits: Ints) -> tuple[tuple[int, int], ...]:
         """Pairs of states that nothing tells apart, of those whose embeddings z (n, H, d) are nearest."""
-        from craftrl.core.partition import driven  # compiles, which is dear to import
+        from craftrl.core.partition import driven  # compiles, so that importing it takes time
 
         seen = np.flatnonzero(visits >= MIN_VISITS)
         if len(seen) < 2:

@@ -52,7 +52,7 @@ def choose_oracle(given: object, tau: TrajectoryDataset) -> tuple[Oracle, tuple[
             "with x.astype(int), or use 'network' or 'classifier'."
         )
     elif given == "classifier" or (auto and axes == 1 and find_spec("torch") is None):
-        from sklearn.ensemble import HistGradientBoostingClassifier  # dear to import
+        from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
 
         oracle = ClassifierOracle(HistGradientBoostingClassifier(random_state=0))
         why = "boosted trees, which need no scaling of the features."

@@ -380,8 +380,8 @@ class CRAFT(Learner):
         A network's states are checked by its own log-odds, which trains nothing again (`Diagnosis.sufficiency`).
 
         x, agent     as given to `fit`
-        n_resamples  refits on resampled trajectories, each about as dear as `fit` at known bounds; 0 for none; None
-                     asks the oracle: 10 where it counts, 3 for classifiers, none for networks
+        n_resamples  refits on resampled trajectories, each of which takes about as long as `fit` at known bounds; 0 for
+                     none; None asks the oracle: 10 where it counts, 3 for classifiers, none for networks
         seed         of what is drawn at random: resamples, and the references of a network's check
         probe        the class of functions in which to look for what the states leave out: any `FiniteOracle` or
                      `CoordinateOracle`; None takes the model's own class, where it is finite

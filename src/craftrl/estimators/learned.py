@@ -56,7 +56,7 @@ def fit_embedded(
     how: Partition,
 ) -> Fitted:
     """States of all steps at once, and one encoder of them, or one for each step."""
-    from craftrl.estimators.states import find_states  # compiles, which is dear to import
+    from craftrl.estimators.states import find_states  # compiles, so that importing it takes time
 
     tau = prepared.tau
     if not _differ(tau):  # else nothing is learned for minutes

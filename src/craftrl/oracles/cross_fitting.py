@@ -87,7 +87,7 @@ class Clones:
         fresh = self.bare()
         if hasattr(fresh, "predict_proba") or not hasattr(fresh, "decision_function"):
             return fresh  # with neither of them, it may have the first once it is fitted
-        from sklearn.calibration import CalibratedClassifierCV  # dear to import
+        from sklearn.calibration import CalibratedClassifierCV  # slow to import
 
         return CalibratedClassifierCV(fresh, cv=MIN_ROWS)
 
@@ -111,7 +111,7 @@ class Clones:
         try:
             return _fitted(x, label, _linear_discriminant, ask)
         except FAILURES:
-            from sklearn.dummy import DummyClassifier  # dear to import
+            from sklearn.dummy import DummyClassifier  # slow to import
 
             return DummyClassifier(strategy="prior").fit(x, label)
 
@@ -138,7 +138,7 @@ class Clones:
         """Which rows (m,), and their log-probabilities (those, n_classes) from clones that did not see them.
 
         As many folds take their turn as it takes to hear enough rows of the rarest class: error rates need no more, and
-        with many classes each fold is dear.
+        with many classes each fold takes long.
         """
         rarest = int(np.unique(label, return_counts=True)[1].min(initial=len(label)))
         turns = min(folds, -(-HEARD * folds // max(rarest, 1)))
@@ -153,7 +153,7 @@ class Clones:
 
 def _linear_discriminant() -> BaseEstimator:
     """Fisher's, with a covariance that is shrunk as far as the number of rows asks for (Ledoit and Wolf)."""
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # dear to import
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # slow to import
 
     return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
 
