@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 
 from craftrl.cli import app, main
 
-# What users import. Parts without a list of public names show what their modules define. A name that several parts
+# The modules that users import from: these, and no others, say in `__all__` what they offer. A name that several parts
 # offer, such as `craftrl.NeuralOracle`, is shown with the last of them.
 PARTS = {
     "craftrl": ["craftrl"],
@@ -27,7 +27,6 @@ PARTS = {
     "paper": ["craftrl.paper"],
     "testing": ["craftrl.testing"],
     "core": ["craftrl.core.grid", "craftrl.core.trace"],
-    "engine": ["craftrl.engine"],
 }
 
 
@@ -48,11 +47,8 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 
 
 def public_names(module: Any) -> list[str]:
-    """What a module offers: its `__all__`, or the functions and classes that it defines."""
-    if hasattr(module, "__all__"):
-        return [name for name in module.__all__ if not name.startswith("__")]
-    own = (name for name, found in vars(module).items() if getattr(found, "__module__", None) == module.__name__)
-    return sorted(name for name in own if not name.startswith("_"))
+    """What a module offers, without its version."""
+    return [name for name in module.__all__ if not name.startswith("__")]
 
 
 def home(module: Any, name: str) -> str:

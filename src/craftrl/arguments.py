@@ -16,12 +16,6 @@ from typing import Any
 
 from craftrl.errors import InvalidParameterError
 
-__all__ = [
-    *("check_choice", "check_flag", "check_function", "check_kind", "check_method", "check_number", "check_path"),
-    *("check_room_in_memory", "check_source", "check_target", "check_whole", "is_number", "is_url", "is_whole"),
-    *("natural", "positive", "shown"),
-]
-
 MAX_INTEGER = 2**63 - 1  # what NumPy, torch and file formats take as a whole number
 WIDTH = 80  # letters of a value in a message
 # A scheme has two letters at least: C:// is a drive. pathlib makes one slash of two.

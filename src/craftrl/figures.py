@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "PURPLE", "RED", "SKY", "WARM", "chance_line"]
-__all__ += ["heat_of", "heated", "picture"]
-
 # Okabe and Ito's palette.
 BLUE, ORANGE, GREEN, RED, SKY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"
 GREY, INK = "#8A8A8A", "#222222"

@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["COMPILED", "COMPILING", "doing", "fit_bar", "fit_bar_if", "progress_bar", "tell", "watched", "watched_by"]
-
 IN_A_FILE = 30.0  # seconds between two states of a bar where nobody watches: a log should stay short
 COMPILING, COMPILED = "compiling what counts, once on this machine", "compiled"
 # The phases of a fit, and the shares of its time at which each begins and ends, as measured on images.

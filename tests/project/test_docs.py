@@ -12,7 +12,6 @@ import lemmas
 import pytest
 
 import craftrl.paper
-from craftrl.paper import baselines
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -97,7 +96,8 @@ def test_symbols_and_lines_of_algorithm_2_name_real_code():
 def test_the_page_of_the_theory_has_every_public_name_and_every_lemma():
     text = (ROOT / "docs/theory.md").read_text()
     of_lemmas = [name for name, of in inspect.getmembers(lemmas, inspect.isfunction) if of.__module__ == "lemmas"]
-    public = set(craftrl.paper.__all__) - set(baselines.__all__)
+    baselines = {name for name in craftrl.paper.__all__ if hasattr(craftrl.paper.baselines, name)}
+    public = set(craftrl.paper.__all__) - baselines
     assert [name for name in (*public, *of_lemmas) if not re.search(rf"`{name}[`(]", text)] == []
 
 

@@ -23,23 +23,6 @@ from craftrl.errors import CraftError, InvalidParameterError, require
 if TYPE_CHECKING:
     from craftrl.envs import MarkovPolicy
 
-__all__ = [
-    "Bound",
-    "Count",
-    "Counts",
-    "Data",
-    "Environment",
-    "Force",
-    "Model",
-    "Number",
-    "Positive",
-    "Recordings",
-    "World",
-    "in_options",
-    "opt",
-    "refuse",
-]
-
 
 # What a sentence of the library advises in Python, as a pattern, and as one says it on the command line.
 OPTIONS = {

@@ -20,8 +20,6 @@ from craftrl.core.labels import Labels, paired, renamed, tally
 from craftrl.core.oracle import Separation
 from craftrl.core.trace import Cluster, Comparison, Extent
 
-__all__ = ["PairClusters", "cluster_pairs", "heaviness_threshold", "merge_clusters", "scan"]
-
 CHANCE_HALF = 0.5  # L(g) lies in [0, 2] and chance is 1: above 1/2 the two are not separable
 
 

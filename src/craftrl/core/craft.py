@@ -19,8 +19,6 @@ from craftrl.core.oracle import Coupling, OracleCalls, PairFunction, PreparedOra
 from craftrl.core.saved import Savable
 from craftrl.core.trace import Comparison, Outcome, StepTrace, Trace
 
-__all__ = ["Bounds", "Result", "craft"]
-
 FAILED: dict[int, Outcome] = {0: "no state", 1: "one state"}
 
 

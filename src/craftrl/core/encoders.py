@@ -21,16 +21,6 @@ from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError
 
-__all__ = [
-    "ConstantEncoder",
-    "CoordinateEncoder",
-    "Encoder",
-    "MergedEncoder",
-    "ValueEncoder",
-    "encode_dataset",
-    "named_states",
-]
-
 
 class Encoder(Protocol):
     """phi'_h: observations (n, *obs) to states (n,)."""

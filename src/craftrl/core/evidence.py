@@ -15,11 +15,6 @@ from scipy.special import entr, gammaincc, gammaln, stdtr
 
 from craftrl.arrays import Floats, Ints
 
-__all__ = [
-    *("CONTRADICTED", "LEVEL", "above_chance", "chance_loss", "dependence", "held_out_p_value", "log_evidence"),
-    *("log_gamma_tail", "paired_p_value", "shares_loss"),
-]
-
 LEVEL = 0.01  # of the steps that are called better than chance, at most so large a share is not
 CONTRADICTED = 1e-3  # how likely a test may be to fail by chance, over all steps of one model together
 MIN_EXPECTED = 2.0  # of an entry of a table; rarer rows and columns are counted together

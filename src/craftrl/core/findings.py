@@ -14,8 +14,6 @@ import numpy as np
 
 from craftrl.core.saved import Savable
 
-__all__ = ["SENTENCES", "Finding", "ranges"]
-
 Severity = Literal["warning", "note"]
 
 _CONTRADICTED = "More trajectories, smaller bounds, or agents that differ more may help."

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from craftrl.arrays import Ints
 
-__all__ = ["Labels", "crossed", "n_labels", "paired", "renamed", "tally"]
-
 Labels = Ints
 
 

@@ -20,15 +20,6 @@ from craftrl.arrays import Ints
 from craftrl.core.grid import Grid
 from craftrl.core.relabelling import first_best_matching
 
-__all__ = [
-    "FIXED_POINT",
-    "best_bins",
-    "best_relabelling",
-    "separation_loss",
-    "softplus_table",
-    "surprise_table",
-]
-
 FIXED_POINT = 2**30  # one nat
 MAX_CORNERS = 8  # agents up to which all 2^(K-1) grid points around a log ratio are tried
 

@@ -26,18 +26,6 @@ from craftrl.core.trace import FinitePairModel, OracleUse
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.progress import tell
 
-__all__ = [
-    "COUPLINGS",
-    "CheckablePairFunction",
-    "Coupling",
-    "EncoderFit",
-    "LogOdds",
-    "OracleCalls",
-    "PairFunction",
-    "PreparedOracle",
-    "Separation",
-]
-
 Answer = TypeVar("Answer")
 Asked = ParamSpec("Asked")
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["pearson"]
-
 
 @njit(cache=True, nogil=True)
 def pearson(counts, first, least):  # type: ignore[no-untyped-def]

@@ -20,8 +20,6 @@ from scipy.optimize import linear_sum_assignment
 
 from craftrl.arrays import Ints
 
-__all__ = ["best_matching", "first_best_matching"]
-
 MAX_TRIED = 720  # relabellings of one table of which the first best one is taken; with more, any of them
 TIE = 1e-9  # weights that differ by less are equal
 

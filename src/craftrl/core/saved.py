@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Self
 
-__all__ = ["Savable"]
-
 
 class Savable:
     """Something that a saved model is made of.

@@ -21,8 +21,6 @@ from craftrl.arrays import Ints
 from craftrl.data.labels import as_array, as_labels, plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
-__all__ = ["Frames", "TrajectoryDataset", "as_observations"]
-
 BLOCK_BYTES = 64 * 2**20  # how much `blocks` reads at once
 PAGE = 4096  # bytes that a disk reads at least
 RUNS, RUN = 16, 8  # of a fingerprint: runs of neighbouring trajectories, evenly spaced, and how many each has

@@ -26,9 +26,6 @@ from typing import Any
 from craftrl.arguments import check_flag, check_target
 from craftrl.errors import CraftError, InvalidParameterError
 
-__all__ = ["UNREADABLE", "check_new", "check_suffix", "check_writable", "plain_value", "sealed_text"]
-__all__ += ["plain_os_errors", "unsealed", "write_json", "write_text", "written_whole"]
-
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # several machines may write into one folder
 # What readers of JSON, ZIP and NumPy files raise where one is missing, truncated or damaged.

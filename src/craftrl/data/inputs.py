@@ -21,8 +21,6 @@ from craftrl.data.dataset import ONE_AGENT, TrajectoryDataset, as_observations
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Grouped", "as_block", "as_dataset", "as_trajectories"]
-
 LABELS = (str, bytes, Number, np.bool_)
 
 

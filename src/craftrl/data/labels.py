@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from craftrl.arguments import shown
 from craftrl.errors import InvalidDataError
 
-__all__ = ["as_array", "as_labels", "as_labels_by_step", "plain_array"]
-
 
 def plain_array(value: Any) -> NDArray[Any] | None:
     """What a caller gives as an array; None where NumPy makes none of it, or parts of it are masked."""

@@ -18,9 +18,6 @@ import numpy as np
 from craftrl.arguments import check_function
 from craftrl.errors import CraftError
 
-__all__ = ["LOST", "RankError", "agree", "alone", "apart", "digest", "every", "exchange_errors", "from_first"]
-__all__ += ["here", "is_first_rank"]
-
 Value = TypeVar("Value")
 LOST = "Another rank has ended or no longer answers"
 _apart = False

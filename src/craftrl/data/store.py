@@ -33,8 +33,6 @@ from craftrl.data.files import UNREADABLE, plain_os_errors, sealed_text, unseale
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
-__all__ = ["DatasetWriter", "StoredFrames", "is_dataset", "open_dataset", "read_actions", "read_true_states"]
-
 FORMAT, INDEX, UNFINISHED = "craftrl dataset 1", "dataset.json", "unfinished.json"
 KINDS = {"x": "{:05d}.npy", "actions": "{:05d}.actions.npy", "states": "{:05d}.states.npy"}
 FILE_BYTES = 64 * 2**20  # of frames in one file

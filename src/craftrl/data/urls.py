@@ -18,9 +18,6 @@ from craftrl.arguments import check_source, check_target, is_url, shown
 from craftrl.data.files import check_writable, written_whole
 from craftrl.errors import CraftError, InvalidParameterError, MissingDependencyError, RemoteError, require
 
-__all__ = ["Place", "cached", "check_place_writable", "check_url", "exists", "get", "put", "read_bytes", "source"]
-__all__ += ["target", "write_bytes"]
-
 Place = Path | str  # a path on a disk, or a URL
 
 # Stores without folders, where an object appears whole; elsewhere files get a temporary name first.

@@ -19,8 +19,6 @@ from craftrl.arrays import Ints
 from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Window", "Windows", "cut", "cuts_in", "longer_than_many", "pieces", "taken", "windows_again"]
-
 Window = int | Literal["auto"] | None
 LENGTH = 20  # frames of a window: of its pairs of neighbours one in twenty is lost, and there are many windows
 REGULAR = 0.01  # of the steps at which something changes: what is as frequent as this belongs to the world

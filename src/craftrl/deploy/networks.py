@@ -24,8 +24,6 @@ from torch import Tensor, nn  # noqa: E402
 from craftrl.oracles.network.encoder import NetworkEncoder  # noqa: E402
 from craftrl.oracles.network.frames import to_input  # noqa: E402
 
-__all__ = ["StateModule", "export_onnx"]
-
 INPUT, OUTPUT = "observations", "log_probabilities"
 CHECKED = 8  # observations on which the file is compared with the model
 CLOSE = 1e-3  # of log-probabilities

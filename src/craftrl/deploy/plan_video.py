@@ -20,8 +20,6 @@ from craftrl.figures import BLUE, GREEN, ORANGE
 from craftrl.planning.acting import Episode
 from craftrl.planning.graph import StateGraph
 
-__all__ = ["GraphPicture", "Moment", "plan_frames", "portraits", "write_plan"]
-
 RED = "#c1121f"  # far from the orange of plans
 TEXT, PALE, DIM, TRAIL = "#333333", "#e3e3e3", "#b4b4b4", "#9cc3dd"
 SIDE = 288  # pixels that the longer side of a frame has at least

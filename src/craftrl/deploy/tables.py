@@ -19,8 +19,6 @@ from craftrl.errors import InvalidDataError, require
 from craftrl.planning.graph import StateGraph
 from craftrl.planning.latent import LatentActions
 
-__all__ = ["check_table", "latent_action_columns", "write_states", "write_table"]
-
 
 def write_states(
     path: str | os.PathLike[str],

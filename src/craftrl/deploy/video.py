@@ -19,8 +19,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
 from craftrl.figures import heat_of, heated
 
-__all__ = ["check_images", "check_video", "in_colour", "on_paper", "render", "rendered", "write_video"]
-
 Bytes = NDArray[np.uint8]
 MAX_FRAMES = 1000  # a second
 SIDE = 256  # pixels that the longer side of a frame has at least, once it is drawn

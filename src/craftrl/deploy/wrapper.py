@@ -14,8 +14,6 @@ from craftrl.planning.graph import check_same_observations
 
 gymnasium = require("gymnasium", "envs")
 
-__all__ = ["StateObservation"]
-
 
 class StateObservation(gymnasium.Wrapper):  # type: ignore[name-defined]
     """Observations of `env` as states of a fitted model, a number in Discrete(n_states).

@@ -37,8 +37,6 @@ from craftrl.progress import progress_bar
 if TYPE_CHECKING:
     import os
 
-__all__ = ["AgentPair", "AgentPairs", "compare_agents"]
-
 PairVerdict = Literal["compare", "data short", "other places", "alike", "too little"]
 
 ALL_PAIRS = 8  # agents of whom every pair is compared; of more, the ones that stand out most

@@ -26,8 +26,6 @@ from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
 
-__all__ = ["Camera", "camera", "camera_of", "described"]
-
 FRAMES = 4000  # that are looked at, of all agents together
 GRID = 12  # rows and columns of the coarse picture
 MIN_FRAMES = 15  # of each agent in a state, to compare them there

@@ -24,8 +24,6 @@ from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
 from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.oracles.finite import CountingOracle
 
-__all__ = ["MAX_RESAMPLES", "Diagnosis", "Trust", "diagnose"]
-
 Trust = Literal["trust", "check", "do not trust", "not checked"]
 
 TRUST, CHECK = 0.95, 0.8  # the score from which a model is trusted, or worth a look

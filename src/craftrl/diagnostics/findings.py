@@ -23,8 +23,6 @@ from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.diagnostics.tests import StateTests
 from craftrl.errors import AssumptionWarning
 
-__all__ = ["Evidence", "assigned_share", "judged", "of_checks", "warn"]
-
 # None of these is a proof; docs/is-it-right.md says what each is worth.
 MAJORITY = 0.5  # of the steps, or of the trajectories
 ENOUGH_ASSIGNED = 0.95  # of the trajectories that are there at a step

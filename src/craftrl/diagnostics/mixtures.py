@@ -27,8 +27,6 @@ from craftrl.core.labels import Labels, n_labels
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.camera import described
 
-__all__ = ["Mixture", "mixtures", "two_means"]
-
 # Observations of a state, of whole trajectories, that are looked at; those of all states; and what they may take.
 LOOKED_AT, ALL, BYTES = 1500, 2**17, 2**26
 SPELLS = 3  # of time, in each of which moves may be others

@@ -16,9 +16,6 @@ from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.evaluation import accuracy_by_step
 
-__all__ = ["Refit", "Stability", "refits"]
-
-
 # phi'_h and |S_h| for h = 1..H of the model fitted to other data.
 Refit = Callable[[TrajectoryDataset], tuple[Collection[Encoder], Sequence[int]]]
 

@@ -34,8 +34,6 @@ from craftrl.core.oracle import CheckablePairFunction
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.mixtures import two_means
 
-__all__ = ["Sufficiency", "sufficiency"]
-
 LOOKED_AT = 4096  # trajectories, of those learned from and of those held out, at most
 BYTES = 2**28  # and of each so many bytes of observations
 PRIOR = 2.0  # observations that a table weighs as much as, to which a finer one is drawn

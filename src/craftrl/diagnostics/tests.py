@@ -34,8 +34,6 @@ from craftrl.core.labels import Labels, crossed, n_labels, paired, renamed, tall
 if TYPE_CHECKING:
     from craftrl.oracles.finite import PreparedCounting
 
-__all__ = ["StateTests", "run_tests"]
-
 
 SIGNIFICANT = 0.01  # over all steps of one model together
 SAME = 0.95  # of every state's observations, on which two codes must agree to be the same

@@ -22,8 +22,6 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.packing import Part, Parts, View, Words
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 
-__all__ = ["TILE_BYTES", "Counter", "Tile", "count_groups", "count_matched", "count_planes", "slices"]
-
 TILE_BYTES = 8 * 2**20  # what one thread holds of counts and losses at a time, unless a single row takes more
 MAX_ENTRIES = 2**20  # of the tables for more than two agents; beyond, NumPy does without them
 

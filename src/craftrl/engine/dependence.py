@@ -20,8 +20,6 @@ from craftrl.engine import counting
 from craftrl.engine.counting import Counter, Int32, Int64, count_matched, count_planes, slices
 from craftrl.engine.packing import Part, View
 
-__all__ = ["agent_dependence", "full_dependence", "likely_dependence"]
-
 EXCEEDED = 0.1  # how often the largest of all ratios that are compared exceeds its allowance by chance
 
 

@@ -22,8 +22,6 @@ from numba.core import event
 from craftrl.data.ranks import is_first_rank
 from craftrl.progress import COMPILED, COMPILING, tell, watched
 
-__all__ = ["corner_losses", "count_pairs", "pack_bits", "pack_labels", "sweep_losses", "table_ratios"]
-
 compiled: Any = njit(cache=True, nogil=True)
 CACHE_WORDS = 2**15  # words of bit planes that are worked on together, so that they stay in a core's own cache
 

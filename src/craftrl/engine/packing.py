@@ -19,8 +19,6 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.threads import ordered_map
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Pack", "Part", "Parts", "View", "Words", "pack_coordinates", "pack_functions"]
-
 LANES = 8  # 64-bit words in one vector: each agent's trajectories start on a new vector
 BLOCK_BYTES = 16 * 2**20  # of observations that are read and packed at once
 

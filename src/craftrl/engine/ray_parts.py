@@ -22,8 +22,6 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.packing import Answer, Pack, Part, Parts
 from craftrl.errors import ClusterError, InvalidParameterError, require
 
-__all__ = ["RayParts"]
-
 PATIENCE = 10.0  # seconds in which an address must answer; Ray itself would try for minutes
 RESTARTS = 3  # of a part whose process or machine died
 MIN_PER_PART = 64  # trajectories of a part: a word of bits

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from craftrl.arguments import check_whole
 
-__all__ = ["ordered_map", "usable_threads"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

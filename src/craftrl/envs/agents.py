@@ -25,11 +25,6 @@ from craftrl.data.labels import as_array
 from craftrl.envs.exbmdp import ExBMDP, check_seed, check_tables
 from craftrl.errors import InvalidParameterError
 
-__all__ = [
-    *("DRAWS", "MarkovPolicy", "Policy", "check_contrast", "check_policies", "choose_actions"),
-    *("contrasting_policies", "coverage_policy", "shared_equally", "successor_ranks", "tilted"),
-]
-
 DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
 JITTER = 0.3  # how far, in log-odds, an order departs from strict balancing
 

@@ -15,8 +15,6 @@ from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy
 from craftrl.envs.exbmdp import MAX_STEPS, ExBMDP, check_seed
 
-__all__ = ["BitsExBMDP"]
-
 
 class BitsExBMDP(ExBMDP):
     """Observations of M bits: s*_h itself and (s*_h XOR e^i_h) for i in [M-1], permuted anew at each h.

@@ -36,10 +36,6 @@ from craftrl.errors import AssumptionWarning, InvalidParameterError
 
 LatentPaths = tuple[Ints, Ints]  # states (n, H) and actions (n, H-1)
 
-__all__ = [
-    *("Collection", "GroundTruth", "collect", "episodes_per_agent", "observe", "record"),
-    *("sample_latent_paths", "sample_noise_path", "sample_observations"),
-]
 MAX_EPISODES = 10**9
 MAX_WORKERS = 1024
 

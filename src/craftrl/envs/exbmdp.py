@@ -15,8 +15,6 @@ from craftrl.arguments import check_kind, check_whole, shown
 from craftrl.arrays import Ints
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["MAX_STEPS", "ExBMDP", "check_seed", "check_tables", "reachable_states"]
-
 MAX_STEPS = 10**6
 
 

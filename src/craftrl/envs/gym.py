@@ -20,8 +20,6 @@ from craftrl.errors import require
 
 gymnasium = require("gymnasium", "envs")
 
-__all__ = ["ExBMDPEnv", "make_bits", "make_pixels"]
-
 
 class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
     """One episode at a time of an Ex-BMDP: H observations, H-1 actions, reward 0, terminated at H.

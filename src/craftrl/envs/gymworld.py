@@ -33,8 +33,6 @@ from craftrl.envs.exbmdp import MAX_STEPS, check_seed
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.progress import progress_bar
 
-__all__ = ["GymWorld", "play_episodes"]
-
 BLOCKS_PER_WORKER = 8  # few enough that making environments costs little, many enough to share the work
 MAX_SEED = 2**31  # environments take seeds below this
 

@@ -11,8 +11,6 @@ from craftrl.errors import InvalidParameterError, require
 
 gymnasium = require("gymnasium", "envs")
 
-__all__ = ["MovingFigures"]
-
 TOO_DARK = 60  # figures are lighter than this in every channel's mean, so that they show on dark floors
 
 

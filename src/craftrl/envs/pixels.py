@@ -18,8 +18,6 @@ from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, shared_equa
 from craftrl.envs.exbmdp import MAX_STEPS, ExBMDP, check_seed
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["MAX_WALKERS", "PixelsExBMDP", "floor_plan", "grid_moves", "pair_shares", "spreading_policy"]
-
 Layout = Literal["open", "rooms"]
 Style = Literal["cells", "compass"]
 

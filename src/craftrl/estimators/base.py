@@ -24,8 +24,6 @@ from craftrl.data.ranks import is_first_rank
 from craftrl.data.windows import pieces
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 
-__all__ = ["ByStep", "Learner", "Trajectories"]
-
 Item = TypeVar("Item")
 # An array (n, H, *obs), or one per agent; episodes, or those of each agent; a dataset; the path of one.
 Trajectories = ArrayLike | Sequence[ArrayLike] | TrajectoryDataset | str | os.PathLike[str]

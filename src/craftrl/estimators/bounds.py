@@ -23,8 +23,6 @@ from craftrl.core.evidence import log_evidence
 from craftrl.core.labels import Labels, crossed
 from craftrl.data.dataset import TrajectoryDataset
 
-__all__ = ["BOUNDS", "agents_evidence", "chained_evidence", "eta_beside", "settings"]
-
 BOUNDS = ("alpha", "eta", "nu")
 ALPHAS = (1.0, 0.5, 0.25)
 FINER = (1.0, 4.0, 16.0)  # by what eta is divided, and its power of 3/2 by what nu is

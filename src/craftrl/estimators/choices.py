@@ -17,8 +17,6 @@ from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.finite import CoordinateOracle
 
-__all__ = ["ORACLES", "choose_oracle", "describe", "recommended"]
-
 ORACLES = ("auto", "coordinates", "classifier", "network")
 MAX_VALUES = 16  # integers with more values than this are measurements, not candidates for states
 

@@ -41,8 +41,6 @@ from craftrl.oracles.learned import PreparedLearned
 from craftrl.oracles.starts import find_starts, one_start_test
 from craftrl.progress import fit_bar_if
 
-__all__ = ["CRAFT"]
-
 Auto = Literal["auto"]
 Start = ArrayLike | Literal["find"] | None
 MAX_AGENTS = 64  # more are hardly ever meant: labels that name trajectories have one for each

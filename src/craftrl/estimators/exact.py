@@ -34,8 +34,6 @@ from craftrl.progress import tell
 if TYPE_CHECKING:
     from craftrl.estimators.states import Found
 
-__all__ = ["Fitted", "chain_grid", "fit_by_step", "fit_stationary", "recorded"]
-
 CHAIN_ALPHA, CHAIN_ETA = 0.25, 0.05  # of the grid on which encoders are compared
 PROMISING = 8  # encoders that are tested for what their values leave out
 SPAN = (5, 95)  # percentiles of the log-odds of a move that its cluster spans

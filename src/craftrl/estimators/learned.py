@@ -25,8 +25,6 @@ from craftrl.estimators.exact import Fitted, recorded
 from craftrl.oracles.base import Choice
 from craftrl.oracles.learned import PreparedLearned
 
-__all__ = ["Partition", "fit_embedded"]
-
 OBSERVATIONS = 100_000  # that the partition looks at, at most
 APART = 10.0  # between the embeddings of different steps, whose deviation is at most 1
 

@@ -34,8 +34,6 @@ from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.sklearn_bytes import estimator_of, in_bytes
 from craftrl.oracles.base import Choice, Oracle
 
-__all__ = ["FORMAT_VERSION", "check_model_path", "load", "save_model"]
-
 Kind = TypeVar("Kind")
 
 FORMAT_VERSION = 1

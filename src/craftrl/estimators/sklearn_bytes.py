@@ -17,8 +17,6 @@ from sklearn.base import BaseEstimator
 
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
-__all__ = ["estimator_of", "in_bytes"]
-
 # Parts of scikit-learn's own classifiers that skops does not vouch for; `_check` looks at what they hold.
 KNOWN = (
     "sklearn.calibration._CalibratedClassifier",

@@ -14,8 +14,6 @@ from craftrl.estimators.choices import describe
 if TYPE_CHECKING:
     from craftrl.estimators.craft import CRAFT
 
-__all__ = ["summary"]
-
 
 def summary(model: CRAFT) -> str:
     """Choices, one line per step, and findings; see `CRAFT.summary`.

@@ -14,8 +14,6 @@ from craftrl.estimators.choices import describe
 if TYPE_CHECKING:
     from craftrl.estimators.craft import CRAFT
 
-__all__ = ["Verdict", "as_html", "verdict"]
-
 MAX_ROWS = 12  # of states or steps that a notebook shows
 # What each verdict means for whoever wants to use the states; and its colour in a notebook, on white and on black.
 MEANING = {

@@ -27,8 +27,6 @@ from craftrl.importing.recognise import Agents, PathLike, recognised
 from craftrl.importing.recordings import Cut, Recording, release
 from craftrl.progress import progress_bar
 
-__all__ = ["import_data", "read_episodes"]
-
 PARTS = 1000  # of a recording, for the bar
 WITHOUT_KEYS = {"video", "frames", "craftrl"}
 BAR = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"

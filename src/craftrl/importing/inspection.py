@@ -22,8 +22,6 @@ from craftrl.data.files import check_new, written_whole
 from craftrl.data.windows import LENGTH, longer_than_many
 from craftrl.errors import require
 
-__all__ = ["Inspection", "inspect"]
-
 ROWS, STEPS, ENTRIES = 512, 16, 4096  # trajectories of each agent, steps, and entries of an observation, looked at
 FEW_TRAJECTORIES = 200  # trajectories per agent, below which even the smallest worlds were not learned well
 MIN_TRAJECTORIES = 30  # below this nothing can be said about spread

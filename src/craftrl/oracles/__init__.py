@@ -6,7 +6,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from craftrl.oracles.base import Choice, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.core.oracle import EncoderFit, LogOdds, PreparedOracle
+from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
 from craftrl.oracles.learned import PreparedLearned

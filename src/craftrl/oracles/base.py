@@ -13,23 +13,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from craftrl.arguments import shown
-from craftrl.core.encoders import Encoder
-from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
+from craftrl.core.oracle import PreparedOracle
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-
-__all__ = [
-    "Choice",
-    "Coupling",
-    "Encoder",
-    "EncoderFit",
-    "LogOdds",
-    "Oracle",
-    "PreparedOracle",
-    "Separation",
-    "check_data",
-]
 
 
 @dataclass(frozen=True)

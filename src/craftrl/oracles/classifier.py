@@ -22,10 +22,11 @@ from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
+from craftrl.core.oracle import Coupling, EncoderFit, LogOdds
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Coupling, EncoderFit, LogOdds, Oracle, check_data
+from craftrl.oracles.base import Oracle, check_data
 from craftrl.oracles.cross_fitting import Clone, Clones, calibrated_by_others, few_threads
 from craftrl.oracles.learned import (
     PreparedLearned,
@@ -34,8 +35,6 @@ from craftrl.oracles.learned import (
     stratified_folds,
     to_bins,
 )
-
-__all__ = ["ClassifierEncoder", "ClassifierLogOdds", "ClassifierOracle"]
 
 MAX_REPEATS = 1000
 MAX_SEED = 2**32 - 1  # what scikit-learn takes

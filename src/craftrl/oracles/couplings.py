@@ -36,8 +36,6 @@ from craftrl.engine.counting import Counter, Int64, Tile
 from craftrl.engine.dependence import agent_dependence, full_dependence, likely_dependence
 from craftrl.engine.packing import LANES, View
 
-__all__ = ["MarkovChain", "chain_views", "obstacle", "shortest_path"]
-
 SECONDS_EACH = 25e-9  # for a cell of a table or a vector of bits, measured
 BYTES_EACH = 25  # for each pair of encoders: its charge, its dependences, their sum, and whether they are settled
 BYTES_MADE = 16  # for each pair of encoders of the largest two steps, while those are made

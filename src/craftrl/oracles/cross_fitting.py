@@ -27,8 +27,6 @@ from craftrl.core.saved import Savable
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.oracles.learned import calibration, stratified_folds
 
-__all__ = ["Clone", "Clones", "calibrated_by_others", "few_threads"]
-
 Maker = Callable[[], BaseEstimator]
 FLOOR = 1e-6  # probabilities are kept this far from 0
 MIN_ROWS = 3  # rows of a class without which it is not learned; CalibratedClassifierCV needs one in each of its folds

@@ -37,8 +37,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.base import Choice, Oracle, check_data
 from craftrl.oracles.couplings import MarkovChain, chain_views, obstacle, shortest_path
 
-__all__ = ["CONSTANT", "CoordinateOracle", "CountingOracle", "FiniteOracle", "PreparedCounting", "check_counting"]
-
 EncoderFunction = Callable[[NDArray[Any]], Any]
 CONSTANT = -1  # in place of an encoder's number: the constant one, with which a chain from one start begins
 MAX_VALUES = 2**15 - 1  # values are kept as 16-bit integers

@@ -25,8 +25,6 @@ from craftrl.core.labels import Labels
 from craftrl.core.oracle import Coupling, EncoderFit, PreparedOracle, Separation
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["PreparedLearned", "calibration", "check_independent", "stratified_folds", "to_bins"]
-
 MAX_COMPARED = 500  # observations of either set that are looked at to tell two sets apart
 NEIGHBOURS = 5  # that say which set an observation is of
 DRAWN = 1e-3  # weight of the squared offsets of a calibration

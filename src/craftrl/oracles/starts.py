@@ -33,8 +33,6 @@ from craftrl.oracles.couplings import chain_views, shortest_path
 if TYPE_CHECKING:
     from craftrl.oracles.finite import PreparedCounting
 
-__all__ = ["find_starts", "one_start_test"]
-
 GRID = Grid.from_bounds(0.5, 0.05)  # on which the pair of encoders is chosen
 PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone counts for, against a cell's own
 

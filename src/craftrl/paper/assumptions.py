@@ -24,8 +24,6 @@ from craftrl.envs.exbmdp import ExBMDP, check_tables, reachable_states
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.evaluation import count_visits
 
-__all__ = ["Assumptions", "Attained", "empirical_assumptions", "population_assumptions"]
-
 MAX_AGENTS = 10**6
 
 

@@ -19,18 +19,15 @@ from scipy.special import xlogy
 
 from craftrl.arrays import Ints
 from craftrl.core.clusters import merge_clusters
-from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.labels import n_labels, renamed
 from craftrl.core.losses import FIXED_POINT
 from craftrl.data.inputs import Grouped, as_dataset
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.oracles.base import Encoder
 from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 
 AT_ONCE = 2**20  # counts of pairs of values that are looked at together
-
-__all__ = ["DRAFT", "PairedObservation", "RecursiveDRAFT", "SingleObservation"]
 
 
 class _Counting(Learner):

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit  # Student's quantile; scipy.stats takes a second to import
 
-__all__ = ["MIN_SEEDS", "Estimate", "Row", "estimate", "seed_of"]
-
 Row = dict[str, Any]  # the settings and the results of one run
 MIN_SEEDS = 5  # seeds below which an interval would say more about the formula than about the data
 

@@ -30,8 +30,6 @@ from craftrl.paper.sweep import MIN_SEEDS, Row, estimate, seed_of
 from craftrl.paper.theorem import chance_accuracy
 from craftrl.progress import progress_bar
 
-__all__ = ["CHANCE", "NAMES", "PUBLISHED", "Run", "report", "reproduce_table1", "run_one", "table_of", "toy_chance"]
-
 NAMES = {"craft": "CRAFT", "single": "Single observation", "paired": "Paired observation"}
 PUBLISHED = {
     **{("craft", 500): 0.864, ("craft", 1000): 0.977, ("craft", 5000): 0.999},

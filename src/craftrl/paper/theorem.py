@@ -25,8 +25,6 @@ from craftrl.errors import InvalidParameterError
 from craftrl.evaluation import KnowsFeatureAccuracy
 from craftrl.paper.assumptions import population_visits
 
-__all__ = ["SampleSize", "chance_accuracy", "guaranteed_epsilon", "sample_size"]
-
 
 @dataclass(frozen=True)
 class SampleSize:

@@ -16,8 +16,6 @@ from craftrl.planning.graph import check_same_observations
 from craftrl.planning.grounding import STRAY, Grounding
 from craftrl.planning.plan import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
 
-__all__ = ["Episode", "Exploration", "Filter", "Planner", "explore"]
-
 CONFIRMED = 0.9  # how likely the goal must be, beside being read, to count as reached
 PATIENCE = 10  # moves per state after which an episode of any length is given up, by default
 SURPRISING = 0.02  # how likely an action leads elsewhere than all labels say

@@ -27,8 +27,6 @@ from craftrl.planning.graph import StateGraph
 from craftrl.planning.grounding import Grounding
 from craftrl.planning.latent import LatentActions
 
-__all__ = ["Labels", "load_grounding", "model_fingerprint", "read_labels", "save_grounding"]
-
 BLOCK = 256  # trajectories that are read at a time
 FORMAT = "craftrl grounding"
 

@@ -29,8 +29,6 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
-__all__ = ["StateGraph", "check_same_observations"]
-
 # The share of moves that reading errors are taken to make, by default: an encoder that reads one frame in a hundred
 # wrongly makes two in a hundred transitions wrong, since each has two frames.
 RARE = 0.02

@@ -21,9 +21,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import StateGraph, check_same_observations
 from craftrl.planning.latent import LatentActions
 
-__all__ = ["MAX_ACTIONS", "STRAY", "Grounding", "KnownMoves", "Outcomes"]
-
-
 MAX_ACTIONS = 10**6
 STRAY = 0.05  # labels with a reading error, taken for granted: encoders of a few percent error must do no harm
 SURE = 0.5  # an option is taken as known once it is likelier than all others together

@@ -32,8 +32,6 @@ from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.naming import Condition, by_commuting, by_vectors, name_moves
 
-__all__ = ["Condition", "LatentActions", "find_latent_actions"]
-
 MAX_ACTIONS = 1000
 MAX_COUNTED = 2**53  # up to there floats are exact
 SCATTERED = 0.95  # how much of the inscribed ball the habits must hold, with room for sampling error

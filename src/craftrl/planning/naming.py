@@ -33,8 +33,6 @@ from scipy.sparse.csgraph import connected_components
 
 from craftrl.arrays import Floats, Ints
 
-__all__ = ["Condition", "by_commuting", "by_vectors", "name_moves"]
-
 Move = tuple[int, int]
 Ties = list[tuple[Move, Move]]  # pairs of moves that are one action
 Successors = Sequence[tuple[int, ...]]  # of each state the usual successors of its actions; () where unknown

@@ -17,8 +17,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import StateGraph
 from craftrl.planning.grounding import Grounding, KnownMoves
 
-__all__ = ["By", "Plan", "UnreachableGoal", "check_by", "check_goals", "plan_path"]
-
 By = Literal["shortest", "reliable"]
 
 TIE = 1e-6  # of two paths that are equally good, the more reliable or the shorter one is taken

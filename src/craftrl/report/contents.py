@@ -29,8 +29,6 @@ from craftrl.report.figures import flow, is_image, spectrum
 from craftrl.report.states import Sample, State, entries, portraits, states_of
 from craftrl.report.tables import MAX_ROWS, Table, power_of_ten
 
-__all__ = ["contents"]
-
 ERRORS, FAILURE = 0.05, 0.05  # the share of each state's observations that may be wrong, and how likely more may be
 MAX_BARS = 20_000  # of spectra; beyond, each step keeps its most frequent states
 MAX_BLOCKS = 200  # states whose moves are compared between agents

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from craftrl.core.trace import StepTrace, Trace
 from craftrl.errors import require
 
-__all__ = ["LONGEST", "flow", "is_image", "png", "shrunk", "spectrum", "to_bytes"]
-
 Bytes = NDArray[np.uint8]
 LONGEST = 80  # pixels of the longer side; larger frames are thinned out
 MAX_NODES = 16  # states of one step that are drawn

@@ -17,8 +17,6 @@ from craftrl.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, pi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MAX_STATES", "draw_schematic"]
-
 NOW = (BLUE, GREEN, ORANGE, GREY)  # states at h
 NEXT = (RED, SKY, PURPLE, INK)  # states at h + 1
 MAX_STATES = len(NOW)

@@ -24,8 +24,6 @@ from craftrl.figures import heat_of, heated
 from craftrl.report.figures import LONGEST, png, to_bytes
 from craftrl.report.tables import Table
 
-__all__ = ["Picture", "Sample", "State", "entries", "portraits", "states_of"]
-
 TRAJECTORIES = 2048  # of each agent that are looked at
 FRAMES = 1024  # of a state that are looked at
 LOOKED_AT = 16  # frames of a state in which the pixels that decide are sought

@@ -8,8 +8,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MAX_ROWS", "Table", "plain", "power_of_ten", "shown"]
-
 MAX_ROWS = 4000  # of a table in a file
 
 

@@ -13,8 +13,6 @@ from sklearn.base import BaseEstimator, clone
 
 from craftrl.arguments import shown
 
-__all__ = ["LARGEST", "about", "check_array", "check_parameters", "content", "must", "pickled", "refused"]
-
 LARGEST = float(np.finfo(np.float64).max)  # of what is finite
 
 

@@ -21,8 +21,6 @@ from craftrl.estimators.base import Learner
 from craftrl.estimators.saving import load
 from craftrl.testing.claims import about, check_array, check_parameters, content, must, pickled, refused
 
-__all__ = ["check_learner"]
-
 Fit = Callable[[Learner, Ints, Ints], Learner]  # a learner to rows in this order, and the agents of all rows
 
 

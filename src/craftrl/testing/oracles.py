@@ -17,8 +17,6 @@ from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.learned import PreparedLearned
 from craftrl.testing.claims import LARGEST, about, check_array, check_parameters, content, must, pickled
 
-__all__ = ["check_oracle"]
-
 COARSE, FINE = Grid.from_bounds(1.0, 0.2), Grid.from_bounds(0.5, 0.05)
 
 

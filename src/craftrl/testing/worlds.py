@@ -16,8 +16,6 @@ from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
 from craftrl.testing.claims import about, check_array, must
 
-__all__ = ["check_gym_world", "check_world"]
-
 N_TRAJECTORIES = 60
 SEEDS = (3, 7, 5)
 

@@ -25,8 +25,6 @@ from craftrl.oracles.network.log_odds import Embedding
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import SavableModule, Standardise, Trunk
 
-__all__ = ["NetworkEncoder", "StateHead", "fit_head", "inputs_of"]
-
 MAX_PROTOTYPES = 8000  # embeddings that states are read by, at most
 MIN_PROTOTYPES = 16  # of each state at least, where there are as many
 SHARP = 8.0  # one at twice the distance says 2 ** -16 as much: what counts are the few nearest, at any density

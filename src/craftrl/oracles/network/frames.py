@@ -25,8 +25,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import Trunk
 
-__all__ = ["Frames", "as_tensor", "read_at_once", "to_input"]
-
 SHARE = 0.25  # of a GPU's free memory that frames may take
 KEPT = 2 * 10**9  # bytes of prepared inputs that are kept on a CPU
 AHEAD = 4  # minibatches that are read ahead, by as many threads

@@ -32,8 +32,6 @@ from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.training import minibatch_size, train
 from craftrl.oracles.network.trunks import GROUPS, FlatMap, SavableModule, Trunk, new_trunk
 
-__all__ = ["Embedding", "NetworkLogOdds", "PairFit", "PairNetwork", "fit_pairs"]
-
 HIDDEN = 128  # units of the layers that make the embedding and read it
 DROPOUT = 0.2  # share of what is joined that a minibatch does without: few videos are soon learned by heart
 READOUTS = 3  # linear readouts that the steps mix, beside the one that all have in common

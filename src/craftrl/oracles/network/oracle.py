@@ -14,12 +14,13 @@ from torch import nn
 
 from craftrl.arguments import check_kind, check_whole, is_whole, shown
 from craftrl.arrays import Floats, Ints
-from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.grid import Grid
+from craftrl.core.oracle import Coupling, EncoderFit, LogOdds
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import is_first_rank
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Coupling, Encoder, EncoderFit, LogOdds, Oracle, check_data
+from craftrl.oracles.base import Oracle, check_data
 from craftrl.oracles.learned import PreparedLearned, check_independent, to_bins
 from craftrl.oracles.network.encoder import NetworkEncoder, fit_head
 from craftrl.oracles.network.frames import Frames
@@ -27,8 +28,6 @@ from craftrl.oracles.network.log_odds import PairFit, fit_pairs
 from craftrl.oracles.network.ranks import begin, check_ranks
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import Standardise
-
-__all__ = ["NeuralOracle", "PreparedNetwork"]
 
 READ = 4096  # embeddings whose states are read at once
 MAX_DIM, MAX_NETWORKS = 2**16, 1000

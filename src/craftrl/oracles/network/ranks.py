@@ -25,8 +25,6 @@ from craftrl.data.ranks import agree, apart, every, exchange_errors, here
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.network.settings import Training
 
-__all__ = ["add_up", "announced", "begin", "check_ranks", "descend", "gathered"]
-
 GIVEN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun and its like tell each process
 OWNER = "CRAFTRL_RANK_PROCESS"  # the process that is the rank: those that it starts inherit its environment
 PATIENCE = timedelta(minutes=30)

@@ -12,8 +12,6 @@ from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.frames import as_tensor, to_input
 from craftrl.oracles.network.trunks import Standardise
 
-__all__ = ["deciding"]
-
 COPIES, NOISE = 32, 0.3  # of the noise, as a share of each pixel's own deviation: without it, gradients are erratic
 UNKNOWN = 1 / 6  # the deviation that pixels are taken to have where a trunk of the user's own knows none
 

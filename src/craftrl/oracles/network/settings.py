@@ -18,8 +18,6 @@ from craftrl.arguments import check_flag, check_function, check_kind, check_numb
 from craftrl.core.saved import Savable
 from craftrl.errors import CraftError, InvalidParameterError
 
-__all__ = ["Augment", "Training", "TrainingError", "seeded"]
-
 Augment = Callable[[Tensor], Tensor]
 MAX_SETTING = 2**31  # of any number here: what is larger is a mistake
 

@@ -25,8 +25,6 @@ from craftrl.oracles.network.ranks import add_up, descend
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
 from craftrl.progress import progress_bar, tell, watched
 
-__all__ = ["Checkpoint", "minibatch_size", "train"]
-
 Batch = TypeVar("Batch")
 Batches = Callable[[Sequence[Ints], bool], Iterable[Batch | None]]  # None where this rank has no rows of a minibatch
 Loss = Callable[[Any, Batch], tuple[Tensor, Tensor]]

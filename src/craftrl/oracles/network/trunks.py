@@ -19,18 +19,6 @@ from torch.nn import functional
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
-__all__ = [
-    "Decorrelate",
-    "FlatMap",
-    "MapTrunk",
-    "OwnTrunk",
-    "SavableModule",
-    "Standardise",
-    "Trunk",
-    "VectorTrunk",
-    "new_trunk",
-]
-
 GROUPS = 8  # of the group normalisation
 LARGEST_MAP = 14  # places along the longer side of a map, at most
 WINDOW, PATCHES, RIDGE = 5, 50_000, 0.03  # of the whitening: pixels, neighbourhoods looked at, and the least variance
