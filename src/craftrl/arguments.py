@@ -38,8 +38,8 @@ def is_url(value: object) -> bool:
     return isinstance(value, (str, os.PathLike)) and URL.match(str(value)) is not None
 
 
-def shown(value: object) -> str:
-    """A value as a message shows it: on one line, and not longer than a line; of a long path its end."""
+def quoted(value: object) -> str:
+    """A value as a message quotes it: on one line, and not longer than a line; of a long path its end."""
     try:
         text = " ".join(repr(os.fspath(value) if isinstance(value, os.PathLike) else value).split())
     except Exception:  # whole numbers of 5000 digits have no text, and a caller's class may fail at anything
@@ -51,7 +51,7 @@ def shown(value: object) -> str:
 
 def _check(holds: bool, name: str, what: str, value: object, advice: str = "") -> None:
     if not holds:
-        said = f"{name} must be {what}; {shown(value)} was given"
+        said = f"{name} must be {what}; {quoted(value)} was given"
         raise InvalidParameterError(f"{said}; {advice}." if advice else f"{said}.")
 
 

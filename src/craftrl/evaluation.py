@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_function, check_kind, check_method, check_whole, shown
+from craftrl.arguments import check_function, check_kind, check_method, check_whole, quoted
 from craftrl.arrays import Floats, Ints, Observations
 from craftrl.core.encoders import CoordinateEncoder, Encoder
 from craftrl.core.labels import crossed, n_labels
@@ -125,7 +125,7 @@ def state_summary(by_step: Sequence[Floats]) -> dict[str, float]:
     check_kind("by_step", by_step, (list, tuple), "a list with the accuracies of each step")
     steps = [as_array("by_step", of_states).ravel() for of_states in by_step]
     if any(len(of_states) and not 0 <= of_states.min() <= of_states.max() <= 1 for of_states in steps):
-        raise InvalidDataError(f"by_step must hold accuracies from 0 to 1; {shown(by_step)} was given.")
+        raise InvalidDataError(f"by_step must hold accuracies from 0 to 1; {quoted(by_step)} was given.")
     seen = [of_states for of_states in steps[1:] if len(of_states)] or [np.array([np.nan])]
     return {
         "state_mean": float(np.mean([of_states.mean() for of_states in seen])),
@@ -171,13 +171,13 @@ def population_state_accuracies(
     check_function("encoders", encoders, "a function that lists the encoders of step h")
     if isinstance(world, type) or not isinstance(world, KnowsFeatureAccuracy):
         raise InvalidParameterError(
-            f"world must know how accurate its coordinates are, as BitsExBMDP does; {shown(world)} was given."
+            f"world must know how accurate its coordinates are, as BitsExBMDP does; {quoted(world)} was given."
         )
     by_step = []
     for h in range(1, world.H + 1):
         found = encoders(h)
         if not isinstance(found, (list, tuple)) or not found:
-            raise InvalidParameterError(f"encoders(h) must list the encoders of step {h}; it gave {shown(found)}.")
+            raise InvalidParameterError(f"encoders(h) must list the encoders of step {h}; it gave {quoted(found)}.")
         if wrong := [phi for phi in found if h > 1 and not isinstance(phi, CoordinateEncoder)]:
             raise InvalidDataError(f"Population accuracy needs coordinate encoders; that at h = {h} is {wrong[0]!r}.")
         known = world.feature_state_accuracy(h)

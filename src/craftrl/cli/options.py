@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import CoercionError, Parameter, Token
 
-from craftrl.arguments import natural, shown
+from craftrl.arguments import natural, quoted
 from craftrl.errors import CraftError, InvalidParameterError, require
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _make(make_id: Callable[..., Any], name: str, parameters: dict[str, Any]) ->
         (
             not (isinstance(found, GymWorld) or can),
             f"--env must name what makes a Gymnasium environment, or a craftrl.envs.GymWorld; {name} gives "
-            f"{shown(found)}; have the function return one.",
+            f"{quoted(found)}; have the function return one.",
         )
     )
     return found

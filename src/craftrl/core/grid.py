@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from craftrl.arguments import is_number, shown
+from craftrl.arguments import is_number, quoted
 from craftrl.arrays import Floats
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
@@ -81,5 +81,5 @@ def check_bound(name: str, value: float) -> None:
     most, what, meaning = RANGES[name]
     if not (is_number(value) and 0 < value <= most):
         raise InvalidParameterError(
-            f"{name} must {what}; {name} = {shown(value)} was given; it is the least {meaning}."
+            f"{name} must {what}; {name} = {quoted(value)} was given; it is the least {meaning}."
         )

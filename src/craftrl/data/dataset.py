@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_whole, is_whole, shown
+from craftrl.arguments import check_whole, is_whole, quoted
 from craftrl.arrays import Ints
 from craftrl.data.labels import as_array, as_labels, plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -162,7 +162,7 @@ class TrajectoryDataset:
         if ends.shape != steps.shape or (ends < 1).any() or (ends > steps).any():
             raise InvalidDataError(
                 f"There must be one length in 1..{steps.max()} for each of the {len(agent)} trajectories; "
-                f"{shown(lengths)} was given."
+                f"{quoted(lengths)} was given."
             )
         frames = Frames([x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in blocks])
         first = np.concatenate([np.arange(len(x)) * x.shape[1] for x in blocks])
@@ -204,7 +204,7 @@ class TrajectoryDataset:
     def episode(self, i: int) -> NDArray[Any]:
         """The observations of trajectory i, from 0 to n-1: (length, *obs); not copied."""
         if not (is_whole(i) and 0 <= i < self.n):
-            raise InvalidParameterError(f"i must be one of 0..{self.n - 1}; {shown(i)} was given.")
+            raise InvalidParameterError(f"i must be one of 0..{self.n - 1}; {quoted(i)} was given.")
         return self.frames.part(int(self.file[i]), int(self.first[i]), int(self.lengths[i]))
 
     def rows(self, index: ArrayLike) -> NDArray[Any]:
@@ -283,14 +283,14 @@ class TrajectoryDataset:
         """Numbers of trajectories, if they are."""
         array = as_labels("index", index, 1)
         if len(array) and not 0 <= array.min() <= array.max() < self.n:
-            raise InvalidParameterError(f"index must hold numbers in 0..{self.n - 1}; {shown(index)} was given.")
+            raise InvalidParameterError(f"index must hold numbers in 0..{self.n - 1}; {quoted(index)} was given.")
         return array
 
     def check_step(self, h: int) -> int:
         """h itself, if it is one of 1..H."""
         if not (is_whole(h) and 1 <= h <= self.H):
             raise InvalidParameterError(
-                f"h must be one of 1..{self.H}; h = {shown(h)} was given; count from 1, as the paper does."
+                f"h must be one of 1..{self.H}; h = {quoted(h)} was given; count from 1, as the paper does."
             )
         return int(h)
 
@@ -306,13 +306,13 @@ class TrajectoryDataset:
         chosen = np.flatnonzero(given) if mask else as_labels("index", given, 1)
         if (mask and given.shape != (self.n,)) or not len(chosen) or chosen.min() < 0 or chosen.max() >= self.n:
             raise InvalidParameterError(
-                f"index must hold numbers of trajectories in 0..{self.n - 1}, one at least; {shown(index)} was given."
+                f"index must hold numbers of trajectories in 0..{self.n - 1}, one at least; {quoted(index)} was given."
             )
         label = self.agent[chosen] if agent is None else as_labels("agent", agent, 1)
         if len(label) != len(chosen) or len(np.unique(label)) != label.max() + 1 or label.min() < 0:
             raise InvalidDataError(
                 f"Each of the {len(chosen)} trajectories must have an agent, 0..K-1, and each of those a trajectory; "
-                f"{shown(label)} was given; leave out agents that have none."
+                f"{quoted(label)} was given; leave out agents that have none."
             )
         order = np.argsort(label, kind="stable")
         names = self.names if agent is None and label.max() == self.K - 1 else None
@@ -322,7 +322,7 @@ class TrajectoryDataset:
         """The same trajectories, cut after step H; nothing is copied."""
         if not (is_whole(H) and 2 <= H <= self.H):
             raise InvalidParameterError(
-                f"The horizon must lie in 2..{self.H}, the steps that there are; {shown(H)} was given."
+                f"The horizon must lie in 2..{self.H}, the steps that there are; {quoted(H)} was given."
             )
         return self if H == self.H else self.like(np.arange(self.n), self.agent, int(H), self.names)
 
@@ -410,7 +410,7 @@ def _as_agents(arrays: Any) -> list[Any]:
     """The entries of a list with one for each agent, none of them empty."""
     flat = isinstance(arrays, np.ndarray) and arrays.ndim < 2
     if flat or isinstance(arrays, (str, Mapping)) or not isinstance(arrays, Iterable):
-        raise InvalidDataError(f"Give a list with one entry per agent; {shown(arrays)} was given.")
+        raise InvalidDataError(f"Give a list with one entry per agent; {quoted(arrays)} was given.")
     agents = list(arrays)
     if len(agents) < 2:
         raise InvalidDataError(ONE_AGENT.format(len(agents)))
@@ -418,7 +418,7 @@ def _as_agents(arrays: Any) -> list[Any]:
         if not hasattr(agent, "__len__") or getattr(agent, "shape", None) == () or len(agent) == 0:
             raise InvalidDataError(
                 f"Every agent must have an array or a list with at least one trajectory; agent {k} has none, but "
-                f"{shown(agent)}; leave it out."
+                f"{quoted(agent)}; leave it out."
             )
     return agents
 

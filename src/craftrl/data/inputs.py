@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import shown
+from craftrl.arguments import quoted
 from craftrl.data.dataset import ONE_AGENT, TrajectoryDataset, as_observations
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
@@ -130,7 +130,7 @@ def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
             yield array
         else:
             raise InvalidDataError(
-                f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; {shown(part)} was "
+                f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; {quoted(part)} was "
                 "given."
             )
 

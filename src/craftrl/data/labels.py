@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import shown
+from craftrl.arguments import quoted
 from craftrl.errors import InvalidDataError
 
 
@@ -24,7 +24,7 @@ def as_array(name: str, value: Any, kinds: str = "biuf") -> NDArray[Any]:
     array = plain_array(value)
     if array is None or array.dtype.kind not in kinds or (array.dtype.kind == "f" and not np.isfinite(array).all()):
         what = "finite numbers" if "f" in kinds else "whole numbers"
-        given = shown(value) if array is None else f"{shown(value)}, of dtype {array.dtype},"
+        given = quoted(value) if array is None else f"{quoted(value)}, of dtype {array.dtype},"
         raise InvalidDataError(f"{name} must be {what} in an array; {given} was given.")
     return array
 

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_flag, check_kind, check_source, check_target, check_whole, is_url, shown
+from craftrl.arguments import check_flag, check_kind, check_source, check_target, check_whole, is_url, quoted
 from craftrl.arrays import Ints
 from craftrl.data import urls
 from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
@@ -128,7 +128,7 @@ class DatasetWriter:
         """
         agent = agent.item() if isinstance(agent, np.generic) else agent
         if not isinstance(agent, (str, int, float)):
-            raise InvalidDataError(f"An agent must have a name, a text or a number; {shown(agent)} was given.")
+            raise InvalidDataError(f"An agent must have a name, a text or a number; {quoted(agent)} was given.")
         check_kind("source", source, str, "a text")
         check_whole("start", start)
         check_flag("goes_on", goes_on)
@@ -150,7 +150,7 @@ class DatasetWriter:
             array = plain_array(given)
             if array is None or not array.ndim or not least <= len(array) <= n or array.dtype.kind not in "biuf":
                 raise InvalidDataError(
-                    f"The {kind} of an episode must be {least} to {n} numbers; {shown(given)} was given."
+                    f"The {kind} of an episode must be {least} to {n} numbers; {quoted(given)} was given."
                 )
             part[kind] = array.copy()
         file = self._growing.pop(key, None)

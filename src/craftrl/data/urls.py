@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from craftrl.arguments import check_source, check_target, is_url, shown
+from craftrl.arguments import check_source, check_target, is_url, quoted
 from craftrl.data.files import check_writable, written_whole
 from craftrl.errors import CraftError, InvalidParameterError, MissingDependencyError, RemoteError, require
 
@@ -31,7 +31,7 @@ def check_url(name: str, value: Any) -> str:
     bucket = scheme in WHOLE_OBJECTS and scheme != "memory"
     if not path or "\0" in path or ".." in parts or (bucket and len(parts) < 2):
         raise InvalidParameterError(
-            f"{name} must be a path, or a URL with a name in a bucket such as s3://bucket/name; {shown(value)} was "
+            f"{name} must be a path, or a URL with a name in a bucket such as s3://bucket/name; {quoted(value)} was "
             "given."
         )
     return f"{scheme}://{path}"

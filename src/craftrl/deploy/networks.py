@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_kind, check_target, shown
+from craftrl.arguments import check_flag, check_kind, check_target, quoted
 from craftrl.data.files import check_new, written_whole
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
@@ -91,7 +91,7 @@ def export_onnx(
     except (TypeError, ValueError, SyntaxError):
         taken = np.dtype(object)
     if taken not in (np.uint8, np.float32):
-        raise InvalidParameterError(f"dtype must be uint8 or float32; {shown(dtype)} was given.")
+        raise InvalidParameterError(f"dtype must be uint8 or float32; {quoted(dtype)} was given.")
     rng, shape = np.random.default_rng(0), (CHECKED, *module.obs_shape)  # observations of no meaning
     x = (rng.integers(256, size=shape) if taken == np.uint8 else rng.normal(size=shape)).astype(taken)
     with written_whole(path, "ONNX file") as temporary:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_number, shown
+from craftrl.arguments import check_kind, check_number, quoted
 from craftrl.arrays import Floats
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.deploy.video import Bytes, check_images, check_video, enlarged, in_colour, on_paper, write_video
@@ -114,7 +114,7 @@ def plan_frames(
         ("grounded", grounded, "yes or no of each move, as Grounding.grounded", 1, len(graph.edges)),
     ):
         if array is not None and (np.ndim(array) != axes or len(array) != length or array.dtype.kind not in "biuf"):
-            raise InvalidDataError(f"{name} must be {what} ({length}); {shown(array)} was given.")
+            raise InvalidDataError(f"{name} must be {what} ({length}); {quoted(array)} was given.")
     height = max(_seen(episode.observations[0]).shape[0] for episode in played)
     needed = [node for e in played for node in chain(e.nodes, *(plan.nodes for plan in e.plans)) if node >= 0]
     drawing = GraphPicture(graph, GRAPH, height, portraits, grounded, needed)
@@ -134,7 +134,7 @@ def plan_frames(
 def _check_list(name: str, values: Any, kind: type | tuple[type, ...], what: str) -> None:
     """A list of things of one kind; a text is no list."""
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, kind) for value in values):
-        raise InvalidParameterError(f"{name} must be a list of {what}; {shown(values)} was given.")
+        raise InvalidParameterError(f"{name} must be a list of {what}; {quoted(values)} was given.")
 
 
 def _seen(x: NDArray[Any]) -> Bytes:

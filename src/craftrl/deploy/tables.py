@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_kind, shown
+from craftrl.arguments import check_kind, quoted
 from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels, plain_array
 from craftrl.errors import InvalidDataError, require
@@ -39,7 +39,7 @@ def write_states(
     if states.ndim != 2 or whose is None or whose.shape != states.shape[:1]:
         raise InvalidDataError(
             f"States must have shape (n, H), with one agent per trajectory; {states.shape} and "
-            f"{shown(agent) if whose is None else whose.shape} were given; write states as transform gives them."
+            f"{quoted(agent) if whose is None else whose.shape} were given; write states as transform gives them."
         )
     row, step = np.nonzero(states >= 0)
     columns = {"trajectory": row, "agent": whose[row]}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_method, check_target, check_whole, shown
+from craftrl.arguments import check_kind, check_method, check_target, check_whole, quoted
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels
@@ -52,7 +52,7 @@ def render(
     given = np.asarray(trajectories)  # flags would be taken for 0 and 1
     if given.dtype == bool or not len(chosen) or chosen.min() < 0 or chosen.max() >= tau.n:
         raise InvalidParameterError(
-            f"Trajectories must be numbers from 0 to {tau.n - 1}, one at least; {shown(given.tolist())} was given."
+            f"Trajectories must be numbers from 0 to {tau.n - 1}, one at least; {quoted(given.tolist())} was given."
         )
     check_images(tau.obs_shape)
     write_video(path, rendered(model, tau, trajectories), fps)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, xlogy
 from scipy.stats import mannwhitneyu
 
-from craftrl.arguments import check_flag, check_whole, shown
+from craftrl.arguments import check_flag, check_whole, quoted
 from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.evidence import paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
@@ -107,7 +107,7 @@ def compare_agents(
     listed = isinstance(called, (list, tuple)) and all(isinstance(name, str) for name in called)
     if not listed or not len(called) == len(set(called)) == data.K:
         raise InvalidParameterError(
-            f"names must be a list of {data.K} different texts, one per agent; {shown(names)} was given."
+            f"names must be a list of {data.K} different texts, one per agent; {quoted(names)} was given."
         )
     with progress_bar(desc="compare", unit="half", total=2, leave=False, delay=1.0, disable=not progress) as bar:
         seen = _look(data, seed, bar.update)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_kind, check_number, is_whole, shown
+from craftrl.arguments import check_kind, check_number, is_whole, quoted
 from craftrl.arrays import Floats, Ints
 from craftrl.data.labels import as_array
 from craftrl.envs.exbmdp import ExBMDP, check_seed, check_tables
@@ -68,7 +68,7 @@ class MarkovPolicy(Policy):
         """The table for step h, shape (n_states(h), |A|)."""
         if not (is_whole(h) and 1 <= h <= len(self.tables)):
             raise InvalidParameterError(
-                f"A policy must have a table for every step; h = {shown(h)} was given, and there are "
+                f"A policy must have a table for every step; h = {quoted(h)} was given, and there are "
                 f"{len(self.tables)}, from h = 1; build it for this world."
             )
         return self.tables[h - 1]
@@ -88,7 +88,7 @@ def check_policies(policies: Any) -> None:
     """A list with the policy of each agent."""
     if not (isinstance(policies, (list, tuple)) and policies and all(isinstance(p, Policy) for p in policies)):
         raise InvalidParameterError(
-            f"policies must be a list with the policy of each agent; {shown(policies)} was given."
+            f"policies must be a list with the policy of each agent; {quoted(policies)} was given."
         )
 
 

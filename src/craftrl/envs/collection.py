@@ -23,7 +23,7 @@ from craftrl.arguments import (
     check_whole,
     is_url,
     is_whole,
-    shown,
+    quoted,
 )
 from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
@@ -137,7 +137,7 @@ def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
     counts: list[Any] = [n] * n_agents if is_whole(n) else list(n) if several else []  # type: ignore[arg-type]
     if len(counts) != n_agents or not all(is_whole(m) and 1 <= m <= MAX_EPISODES for m in counts):
         raise InvalidParameterError(
-            f"n must be one positive number, or one per policy; {shown(n)} was given for {n_agents} policies."
+            f"n must be one positive number, or one per policy; {quoted(n)} was given for {n_agents} policies."
         )
     return [int(m) for m in counts]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_whole, shown
+from craftrl.arguments import check_kind, check_whole, quoted
 from craftrl.arrays import Ints
 from craftrl.errors import InvalidParameterError
 
@@ -104,5 +104,5 @@ def check_seed(seed: Any) -> None:
             check_whole("seed", seed)
         except InvalidParameterError as error:
             raise InvalidParameterError(
-                f"seed must be an integer of at least 0, a numpy Generator or None; {shown(seed)} was given."
+                f"seed must be an integer of at least 0, a numpy Generator or None; {quoted(seed)} was given."
             ) from error

@@ -25,7 +25,7 @@ from craftrl.arguments import (
     check_room_in_memory,
     check_whole,
     is_whole,
-    shown,
+    quoted,
 )
 from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy, Policy, check_contrast, choose_actions, tilted
@@ -66,18 +66,18 @@ class GymWorld:
 
     def __post_init__(self) -> None:
         if not callable(self.make):  # which a class of environments is as well
-            raise InvalidParameterError(f"make must make the environment when called; {shown(self.make)} was given.")
+            raise InvalidParameterError(f"make must make the environment when called; {quoted(self.make)} was given.")
         if self.state is not None:
             check_function("state", self.state, "a function that reads the true state from the environment")
         check_whole("H", self.H, 2, MAX_STEPS, "an episode has at least two steps")
         check_whole("n_states", self.n_states, 1)
         listed = isinstance(self.actions, Sequence) or (isinstance(self.actions, np.ndarray) and self.actions.ndim > 0)
         if isinstance(self.actions, (str, bytes)) or not listed:
-            raise InvalidParameterError(f"actions must list what `step` is given; {shown(self.actions)} was given.")
+            raise InvalidParameterError(f"actions must list what `step` is given; {quoted(self.actions)} was given.")
         if not len(self.actions):
             object.__setattr__(self, "actions", self._all_actions())
         if not isinstance(self.agents, (list, tuple)) or not all(isinstance(p, MarkovPolicy) for p in self.agents):
-            raise InvalidParameterError(f"agents must be a list of Markov policies; {shown(self.agents)} was given.")
+            raise InvalidParameterError(f"agents must be a list of Markov policies; {quoted(self.agents)} was given.")
 
     def made(self) -> Any:
         """A new environment."""
@@ -133,7 +133,7 @@ class GymWorld:
         s = 0 if self.state is None else self.state(env)
         if not (is_whole(s) and 0 <= s < self.n_states):
             raise InvalidDataError(
-                f"The true state must be an integer in 0..{self.n_states - 1}; {shown(s)} was read; check `state` and "
+                f"The true state must be an integer in 0..{self.n_states - 1}; {quoted(s)} was read; check `state` and "
                 "`n_states`."
             )
         return int(s)

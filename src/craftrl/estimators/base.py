@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
-from craftrl.arguments import is_whole, shown
+from craftrl.arguments import is_whole, quoted
 from craftrl.arrays import Ints, Observations
 from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.data.dataset import TrajectoryDataset, as_observations
@@ -35,7 +35,7 @@ class ByStep(tuple[Item, ...]):
     def __getitem__(self, h: int) -> Item:  # type: ignore[override]
         if not (is_whole(h) and 1 <= h <= len(self)):
             raise InvalidParameterError(
-                f"h must be one of 1..{len(self)}; h = {shown(h)} was given; count from 1, as the paper does."
+                f"h must be one of 1..{len(self)}; h = {quoted(h)} was given; count from 1, as the paper does."
             )
         return super().__getitem__(int(h) - 1)
 

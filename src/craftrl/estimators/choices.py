@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from sklearn.base import is_classifier
 
-from craftrl.arguments import shown
+from craftrl.arguments import quoted
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.oracles.base import Choice, Oracle
@@ -33,7 +33,7 @@ def choose_oracle(given: object, tau: TrajectoryDataset) -> tuple[Oracle, tuple[
     if not (isinstance(given, str) and given in ORACLES):
         raise InvalidParameterError(
             f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "
-            f"{', '.join(map(repr, ORACLES))}; {shown(given)} was given."
+            f"{', '.join(map(repr, ORACLES))}; {quoted(given)} was given."
         )
     oracle: Oracle
     auto, axes = given == "auto", len(tau.obs_shape)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 
-from craftrl.arguments import check_choice, check_kind, check_whole, shown
+from craftrl.arguments import check_choice, check_kind, check_whole, quoted
 from craftrl.arrays import Floats
 from craftrl.core.encoders import ConstantEncoder, Encoder, MergedEncoder, ValueEncoder
 from craftrl.core.grid import check_bound
@@ -184,7 +184,7 @@ class CRAFT(Learner):
         given = self._given()
         for name in (name for name in BOUNDS if name in given):
             if isinstance(given[name], str):
-                raise InvalidParameterError(f"{name} must be a number or 'auto'; {shown(given[name])} was given.")
+                raise InvalidParameterError(f"{name} must be a number or 'auto'; {quoted(given[name])} was given.")
             check_bound(name, given[name])
         check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
         check_kind("partition", self.partition, (Partition, type(None)), "a Partition or None")
@@ -198,7 +198,7 @@ class CRAFT(Learner):
             )
         for name in ("relabel", "stationary"):
             if not isinstance(given.get(name, True), (bool, np.bool_)):
-                raise InvalidParameterError(f"{name} must be True, False or 'auto'; {shown(given[name])} was given.")
+                raise InvalidParameterError(f"{name} must be True, False or 'auto'; {quoted(given[name])} was given.")
 
     def _given(self) -> dict[str, Any]:
         """The parameters that are not left to the library."""

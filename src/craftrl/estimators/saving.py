@@ -25,7 +25,7 @@ from safetensors.numpy import save as tensor_bytes
 from sklearn.base import BaseEstimator
 
 from craftrl._version import __version__
-from craftrl.arguments import check_flag, shown
+from craftrl.arguments import check_flag, quoted
 from craftrl.core.saved import Savable
 from craftrl.data import urls
 from craftrl.data.files import check_new
@@ -77,9 +77,9 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     trusted  names of further types that a scikit-learn classifier of yours is made of, if loading asks for them
     """
     if not (oracle is None or isinstance(oracle, Oracle)):
-        raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given.")
+        raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {quoted(oracle)} was given.")
     if not (isinstance(trusted, (list, tuple, set)) and all(isinstance(name, str) for name in trusted)):
-        raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
+        raise InvalidParameterError(f"trusted must be a list of names of types; {quoted(trusted)} was given.")
     where = urls.source("The model", path)
     data, content = _read(where)
     if content.get("format_version") != FORMAT_VERSION:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_choice, check_flag, check_whole, is_whole, shown
+from craftrl.arguments import check_choice, check_flag, check_whole, is_whole, quoted
 from craftrl.data.files import UNREADABLE
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.importing.recordings import Cut, Recording
@@ -41,7 +41,7 @@ class Reading:
             check_choice("standardise", self.standardise, ("recording", "agent"))
         self.keys = [self.keys] if isinstance(self.keys, str) else self.keys
         if not isinstance(self.keys, Sequence) or not all(isinstance(key, str) for key in self.keys):
-            raise InvalidParameterError(f"keys must be a name or a list of names; {shown(self.keys)} was given.")
+            raise InvalidParameterError(f"keys must be a name or a list of names; {quoted(self.keys)} was given.")
         self.keys = list(self.keys)
         self.crop = self._pixels("crop", self.crop, "(left, top, width, height)", 4)
         resize = [self.resize] * 2 if is_whole(self.resize) else self.resize
@@ -52,7 +52,7 @@ class Reading:
         pixels = list(given) if isinstance(given, Sequence) else []
         whole = len(pixels) == n and all(is_whole(value) and 0 <= value < 2**15 for value in pixels)
         if given is not None and not (whole and min(pixels[-2:]) >= 1):
-            raise InvalidParameterError(f"{name} must be {what} in pixels, from 1 to 32767; {shown(given)} was given.")
+            raise InvalidParameterError(f"{name} must be {what} in pixels, from 1 to 32767; {quoted(given)} was given.")
         return [int(value) for value in pixels] if given is not None else None
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from craftrl.arguments import check_source, shown
+from craftrl.arguments import check_source, quoted
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.importing import arrays, minari, tables
@@ -33,13 +33,13 @@ FILES: dict[str, tuple[tuple[str, ...], Callable[[Iterable[Path], Path, tuple[st
 def recognised(agents: Agents, keys: tuple[str, ...]) -> tuple[list[Recording], dict[str, Iterator[Recording]]]:
     """The recordings at the paths, in the order in which they are read; and those of agents given in Python."""
     if not isinstance(agents, (Mapping, list, tuple)):
-        raise InvalidParameterError(f"agents must be a list with one path per agent; {shown(agents)} was given.")
+        raise InvalidParameterError(f"agents must be a list with one path per agent; {quoted(agents)} was given.")
     given: dict[Any, Any] = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
     paths = {label: os.fspath(value) for label, value in given.items() if isinstance(value, (str, os.PathLike))}
     own = {label: value for label, value in given.items() if label not in paths}
     for label, value in own.items():
         if not (isinstance(label, str) and isinstance(value, Iterable)):
-            raise InvalidParameterError(f"Agents must be paths, or names with iterables; {shown(value)} was given.")
+            raise InvalidParameterError(f"Agents must be paths, or names with iterables; {quoted(value)} was given.")
     found = {label: _at(path, keys) for label, path in paths.items()}
     for a, b in combinations(paths.values(), 2):
         if os.path.realpath(a) == os.path.realpath(b):
@@ -83,7 +83,7 @@ def _own(agent: str, episodes: Iterable[Any]) -> Iterator[Recording]:
         pair = isinstance(episode, tuple) and len(episode) == 2
         x, actions = (plain_array(part) for part in (episode if pair else (episode, [])))
         if x is None or actions is None or x.ndim == 0:
-            raise InvalidDataError(f"Episodes must be arrays, or pairs with actions; {agent} has {shown(episode)}.")
+            raise InvalidDataError(f"Episodes must be arrays, or pairs with actions; {agent} has {quoted(episode)}.")
         read, name = partial(Content, x, actions if pair else None), f"episode {i}"
         yield Recording(agent, name, "", "Python", read, f"{agent}/{name}", (Cut(agent),))
 

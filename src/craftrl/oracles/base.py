@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from craftrl.arguments import shown
+from craftrl.arguments import quoted
 from craftrl.core.oracle import PreparedOracle
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
@@ -68,4 +68,4 @@ class Oracle(BaseEstimator, Savable, ABC):
 def check_data(tau: Any) -> None:
     """A dataset, or what stands for one whose trajectories lie elsewhere and has its sizes alone."""
     if isinstance(tau, type) or not hasattr(tau, "obs_shape"):
-        raise InvalidParameterError(f"tau must be a TrajectoryDataset; {shown(tau)} was given.")
+        raise InvalidParameterError(f"tau must be a TrajectoryDataset; {quoted(tau)} was given.")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, is_classifier
 
-from craftrl.arguments import check_flag, check_whole, shown
+from craftrl.arguments import check_flag, check_whole, quoted
 from craftrl.arrays import Floats, Ints, Observations
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
@@ -90,7 +90,7 @@ class ClassifierOracle(Oracle):
         if isinstance(self.classifier, type) or not (hasattr(self.classifier, "set_params") and predicts):
             raise InvalidParameterError(
                 "classifier must be a scikit-learn classifier with predict_proba or decision_function, such as "
-                f"HistGradientBoostingClassifier(); {shown(self.classifier)} was given."
+                f"HistGradientBoostingClassifier(); {quoted(self.classifier)} was given."
             )
         return PreparedClassifier(self, tau)
 

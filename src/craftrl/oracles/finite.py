@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_room_in_memory, check_whole, shown
+from craftrl.arguments import check_room_in_memory, check_whole, quoted
 from craftrl.arrays import Ints
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import LEVEL, dependence
@@ -173,7 +173,7 @@ class FiniteOracle(CountingOracle):
             if not isinstance(functions, (list, tuple)) or not functions or not all(map(_is_function, functions)):
                 raise InvalidParameterError(
                     "encoders must be a list of functions, one at least, or a function from h to such a list; "
-                    f"{shown(functions)} was given for h = {h}."
+                    f"{quoted(functions)} was given for h = {h}."
                 )
         return list(map(len, classes))
 
@@ -196,7 +196,7 @@ def check_counting(oracle: Any, whose: str) -> None:
     """Refuse an oracle that cannot count, for learners that do nothing else."""
     if not isinstance(oracle, CountingOracle):
         raise InvalidParameterError(
-            f"{whose} needs a finite class, CoordinateOracle(...) or FiniteOracle(...); {shown(oracle)} was given."
+            f"{whose} needs a finite class, CoordinateOracle(...) or FiniteOracle(...); {quoted(oracle)} was given."
         )
 
 
@@ -214,7 +214,7 @@ class PreparedCounting(PreparedOracle):
         usable_threads(oracle.n_threads)
         if oracle.ray is not None and not (isinstance(oracle.ray, str) and RAY.fullmatch(oracle.ray)):
             raise InvalidParameterError(
-                f"ray must be HOST:PORT, 'auto', 'local' or None; {shown(oracle.ray)} was given; None counts here."
+                f"ray must be HOST:PORT, 'auto', 'local' or None; {quoted(oracle.ray)} was given; None counts here."
             )
         self.oracle, self.tau, self.N_s = oracle, tau, int(oracle.n_values)
         sizes = oracle.sizes(tau)

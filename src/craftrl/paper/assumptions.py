@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from craftrl.arguments import check_kind, is_whole, shown
+from craftrl.arguments import check_kind, is_whole, quoted
 from craftrl.arrays import Bools, Floats
 from craftrl.data.labels import as_array, as_labels
 from craftrl.envs.agents import MarkovPolicy
@@ -119,12 +119,12 @@ def empirical_assumptions(
     if not (is_whole(K) and max(2, int(k.max()) + 1) <= K <= MAX_AGENTS):
         raise InvalidDataError(
             f"There must be at least two agents, numbered below n_agents; labels up to {int(k.max())} and n_agents = "
-            f"{shown(K)} were given; the assumptions compare agents."
+            f"{quoted(K)} were given; the assumptions compare agents."
         )
     n_steps = np.full(len(k), s.shape[1]) if lengths is None else as_labels("lengths", lengths)
     if n_steps.shape != k.shape or n_steps.min() < 1:
         raise InvalidDataError(
-            f"lengths must be one integer of at least 1 for each of {len(k)} trajectories; {shown(lengths)} was given."
+            f"lengths must be one integer of at least 1 for each of {len(k)} trajectories; {quoted(lengths)} was given."
         )
     going_on = np.arange(s.shape[1]) < n_steps[:, None]
     s, n = np.where(going_on, s, -1), np.maximum(going_on.sum(axis=0), 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
-from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
+from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, quoted
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import check_same_observations
 from craftrl.planning.grounding import STRAY, Grounding
@@ -129,7 +129,7 @@ def n_actions(env: Any) -> int:
     n: Any = getattr(space, "n", None)
     if not is_whole(n) or getattr(space, "shape", ()) != () or getattr(space, "start", 0) != 0:
         raise InvalidParameterError(
-            f"The environment must have discrete actions, numbered from 0; its are {shown(space)}; wrap it in "
+            f"The environment must have discrete actions, numbered from 0; its are {quoted(space)}; wrap it in "
             "gymnasium.wrappers.TransformAction with a list of actions."
         )
     return int(n)
@@ -207,7 +207,7 @@ class Planner:
         if len(parts) > 2 or not all(part.strip().isdecimal() for part in parts):
             raise InvalidParameterError(
                 'A goal must be a state as 3 or "3", a state at a step "h:state" as "4:3", an observation or a set of '
-                f"nodes; {shown(goal)} was given."
+                f"nodes; {quoted(goal)} was given."
             )
         h, state = None if len(parts) == 1 or graph.shared else int(parts[0]), int(parts[-1])
         steps = [h] if h is not None else range(1, len(graph.sizes) + 1)
@@ -215,7 +215,8 @@ class Planner:
         if not found:
             at = "" if h is None else f" at a step from 1 to {graph.H}"
             raise InvalidDataError(
-                f"The goal must be one of the states 0..{max(graph.sizes) - 1} of the model{at}; {shown(goal)} is none."
+                f"The goal must be one of the states 0..{max(graph.sizes) - 1} of the model{at}; {quoted(goal)} is "
+                "none."
             )
         return frozenset(found)
 

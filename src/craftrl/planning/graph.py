@@ -22,7 +22,7 @@ from craftrl.arguments import (
     check_room_in_memory,
     check_whole,
     is_whole,
-    shown,
+    quoted,
 )
 from craftrl.core.encoders import encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
@@ -106,7 +106,7 @@ class StateGraph:
         if not sizes or (shared and len(sizes) != 1) or not all(is_whole(n) and n >= 0 for n in sizes):
             raise InvalidParameterError(
                 "sizes must hold the number of states of each step, and a single one where steps share their states; "
-                f"{shown(sizes)} was given with shared={shared}."
+                f"{quoted(sizes)} was given with shared={shared}."
             )
         check_room_in_memory(f"A graph of {sum(sizes)} states", BYTES * sum(sizes), "number the states from 0")
         n, at = sum(sizes), _numbered(given, sizes, shared)
@@ -134,7 +134,7 @@ class StateGraph:
     def node(self, state: int, h: int | None = None) -> int:
         """The node of a state at step h, counted from 1; -1 for state -1 and for one that there is not."""
         if not is_whole(state):
-            raise InvalidParameterError(f"state must be a whole number; {shown(state)} was given.")
+            raise InvalidParameterError(f"state must be a whole number; {quoted(state)} was given.")
         if not self.shared:
             check_whole("h", h, 1, len(self.sizes), "each step has its own states")
         known = 0 <= state < self.sizes[0 if self.shared or h is None else h - 1]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.stats import binom
 
-from craftrl.arguments import check_flag, check_kind, check_method, check_whole, shown
+from craftrl.arguments import check_flag, check_kind, check_method, check_whole, quoted
 from craftrl.arrays import Bools, Floats, Ints
 from craftrl.data.dataset import as_observations
 from craftrl.data.labels import as_labels
@@ -111,7 +111,7 @@ class Grounding:
         check_flag("deterministic", deterministic)
         if latent is not None and not hasattr(latent, "consistent"):
             raise InvalidParameterError(
-                f"latent must be latent actions or None; {shown(latent)} was given; call find_latent_actions."
+                f"latent must be latent actions or None; {quoted(latent)} was given; call find_latent_actions."
             )
         self.graph = graph
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)

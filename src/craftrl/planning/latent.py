@@ -26,7 +26,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, issparse
 from scipy.spatial import ConvexHull, QhullError
 
-from craftrl.arguments import check_flag, check_kind, check_whole, shown
+from craftrl.arguments import check_flag, check_kind, check_whole, quoted
 from craftrl.arrays import Floats, Ints
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -151,7 +151,7 @@ def _checked_counts(counts: Any) -> tuple[Ints, Floats, int]:
     if not given or any(len(shape) != 2 or shape[0] < 1 or shape != (shapes[0][0],) * 2 for shape in shapes):
         raise InvalidDataError(
             f"counts must be square matrices of one size, one per agent and of one state or more; shapes "
-            f"{shown(shapes)} were given."
+            f"{quoted(shapes)} were given."
         )
     checked = [csr_array(table) for table in given]
     for table in checked:

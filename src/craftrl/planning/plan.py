@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from craftrl.arguments import check_choice, check_kind, check_whole, is_whole, shown
+from craftrl.arguments import check_choice, check_kind, check_whole, is_whole, quoted
 from craftrl.arrays import Floats
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import StateGraph
@@ -104,7 +104,7 @@ def check_goals(graph: StateGraph, goals: Collection[int]) -> frozenset[int]:
     given = list(goals) if isinstance(goals, Collection) and getattr(goals, "ndim", True) else []
     if not given or not all(is_whole(goal) and 0 <= goal < graph.n for goal in given):
         raise InvalidParameterError(
-            f"Goals must be one or more states, numbered 0..{graph.n - 1}; {shown(goals)} was given; see "
+            f"Goals must be one or more states, numbered 0..{graph.n - 1}; {quoted(goals)} was given; see "
             "grounding.graph."
         )
     return frozenset(int(goal) for goal in given)

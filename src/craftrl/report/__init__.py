@@ -55,11 +55,11 @@ def _page(said: dict[str, Any]) -> str:
     """The whole file as text; whatever comes from a model or from data is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from craftrl.report.tables import shown
+    from craftrl.report.tables import cell_text
 
     loader = PackageLoader("craftrl.report", ".")
     page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page.filters |= {"shown": shown, "percent": _percent, "base64": _base64, "json": _json}
+    page.filters |= {"cell_text": cell_text, "percent": _percent, "base64": _base64, "json": _json}
     style, _, _ = loader.get_source(page, "report.css")
     style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     tables = {name: {"columns": table.columns, "rows": table.rows} for name, table in said["tables"].items()}

@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def shown(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A value as a cell shows it: four digits, and a dash where there is nothing to say."""
     if value is None:
         return "–"

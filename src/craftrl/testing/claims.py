@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, clone
 
-from craftrl.arguments import shown
+from craftrl.arguments import quoted
 
 LARGEST = float(np.finfo(np.float64).max)  # of what is finite
 
@@ -34,7 +34,7 @@ def check_array(
     array, name = np.asarray(value), getattr(kind, "__name__", kind)
     right = isinstance(value, np.ndarray) and array.shape == shape and np.issubdtype(array.dtype, kind)
     right = right and bool(((array >= low) & (array <= high)).all())
-    found = f"{array.dtype} of shape {array.shape} ({shown(value)})"
+    found = f"{array.dtype} of shape {array.shape} ({quoted(value)})"
     must(right, f"{what} must be an array of {name} of shape {shape} in {low:g}..{high:g}; it is {found}.")
 
 

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from craftrl.arguments import shown
+from craftrl.arguments import quoted
 from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import here
@@ -115,7 +115,7 @@ class Frames:
                     if not isinstance(found, Tensor) or found.shape != seen.shape:
                         raise InvalidParameterError(
                             f"augment must return frames of the shape that it is given, {tuple(seen.shape)}; "
-                            f"{shown(found if not isinstance(found, Tensor) else tuple(found.shape))} was returned."
+                            f"{quoted(found if not isinstance(found, Tensor) else tuple(found.shape))} was returned."
                         )
                 yield index, found if trunk is None else trunk.prepare(found.flatten(0, 1))
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from craftrl.arguments import check_kind, check_whole, is_whole, shown
+from craftrl.arguments import check_kind, check_whole, is_whole, quoted
 from craftrl.arrays import Floats, Ints
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.grid import Grid
@@ -95,7 +95,7 @@ class NeuralOracle(Oracle):
         whole = isinstance(self.gaps, (list, tuple)) and all(is_whole(gap) and gap >= 1 for gap in self.gaps)
         if not whole or 1 not in self.gaps or len(set(self.gaps)) < len(self.gaps):
             raise InvalidParameterError(
-                f"gaps must be different whole numbers, 1 among them; {shown(self.gaps)} was given; (1,) compares "
+                f"gaps must be different whole numbers, 1 among them; {quoted(self.gaps)} was given; (1,) compares "
                 "neighbouring steps alone."
             )
         check_kind("training", self.training, (Training, type(None)), "a Training or None")
