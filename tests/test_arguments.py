@@ -73,14 +73,14 @@ def test_a_folder_that_may_not_be_entered_is_told(monkeypatch, tmp_path):
             check("The data", tmp_path / "x.h5")
 
 
-def test_a_shown_value_is_one_short_line():
+def test_a_quoted_value_is_one_short_line():
     class Bad:
         def __repr__(self):
             raise RuntimeError
 
-    assert arguments.shown(10**5000) == "a value of type int"
-    assert arguments.shown(Bad()) == "a value of type Bad"
-    text = arguments.shown(np.zeros((40, 40)))
+    assert arguments.quoted(10**5000) == "a value of type int"
+    assert arguments.quoted(Bad()) == "a value of type Bad"
+    text = arguments.quoted(np.zeros((40, 40)))
     assert len(text) <= 80
     assert "\n" not in text
 
