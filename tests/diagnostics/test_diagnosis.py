@@ -9,7 +9,7 @@ import pytest
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.diagnostics import Diagnosis, Finding
 from craftrl.diagnostics.stability import Stability
-from craftrl.diagnostics.tests import StateTests
+from craftrl.diagnostics.state_tests import StateTests
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.evaluation import accuracy_by_step

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from craftrl import TrajectoryDataset
-from craftrl.diagnostics.findings import of_checks
+from craftrl.diagnostics.findings import findings_of_checks
 from craftrl.diagnostics.mixtures import mixtures
 from craftrl.envs import PixelsExBMDP, collect
 from small_worlds import to_the_right, walked
@@ -48,7 +48,7 @@ def test_two_cells_in_one_state_are_two_groups_of_frames(pair):
     one, other = pair
     (found,) = mixtures(tau, fused(states, one, other), by_step=False)
     assert (found.h, found.state) == (None, one)
-    (told,) = (str(finding) for finding in of_checks(tau, np.full(8, 8), None, None, None, [found]))
+    (told,) = (str(finding) for finding in findings_of_checks(tau, np.full(8, 8), None, None, None, [found]))
     assert told.startswith(f"State {one} looks like two: its observations lie in two groups")
     of_both = np.isin(states, pair)
     assert found.visits == of_both.mean()

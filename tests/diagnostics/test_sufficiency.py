@@ -7,7 +7,7 @@ import pytest
 
 from craftrl import TrajectoryDataset
 from craftrl.core.oracle import CheckablePairFunction
-from craftrl.diagnostics.findings import of_checks
+from craftrl.diagnostics.findings import findings_of_checks
 from craftrl.diagnostics.sufficiency import sufficiency
 from small_worlds import to_the_right, walked
 
@@ -75,7 +75,7 @@ def check(codes, labels=None, f=F, tau=TAU, **more):
 
 
 def findings(found):
-    return list(of_checks(TAU, np.full(H, CELLS), None, None, found))
+    return list(findings_of_checks(TAU, np.full(H, CELLS), None, None, found))
 
 
 def kinds(found):

@@ -18,7 +18,7 @@ from craftrl import (
 from craftrl.core.craft import Bounds
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.estimators import choices
-from craftrl.estimators.bounds import agents_evidence, chained_evidence, settings
+from craftrl.estimators.bounds import agents_nll, candidate_bounds, chained_nll
 from craftrl.estimators.choices import choose_oracle, describe
 from craftrl.evaluation import accuracy_by_step, population_accuracy
 from craftrl.oracles.base import Choice
@@ -139,11 +139,11 @@ def of_sizes(*sizes):
 
 def test_there_are_nine_settings_and_one_where_all_bounds_are_known():
     tau = of_sizes(7, 7)
-    assert len(settings(tau, {})) == 9
-    assert settings(tau, {})[0] == Bounds(1.0, 0.2, 0.1)
-    assert {bounds.nu for bounds in settings(tau, {"nu": 0.3})} == {0.3}
-    assert settings(tau, {"alpha": 0.7, "eta": 0.1, "nu": 0.2}) == [Bounds(0.7, 0.1, 0.2)]
-    assert settings(of_sizes(100, 20, 5), {})[0].eta == pytest.approx(1 / 81)  # odds of 1 to 4, and 1 to 20
+    assert len(candidate_bounds(tau, {})) == 9
+    assert candidate_bounds(tau, {})[0] == Bounds(1.0, 0.2, 0.1)
+    assert {bounds.nu for bounds in candidate_bounds(tau, {"nu": 0.3})} == {0.3}
+    assert candidate_bounds(tau, {"alpha": 0.7, "eta": 0.1, "nu": 0.2}) == [Bounds(0.7, 0.1, 0.2)]
+    assert candidate_bounds(of_sizes(100, 20, 5), {})[0].eta == pytest.approx(1 / 81)  # odds of 1 to 4, and 1 to 20
 
 
 @pytest.fixture(scope="module")
@@ -223,26 +223,26 @@ def test_one_encoder_for_all_steps_begins_in_one_state():
 def test_the_evidence_by_hand():
     """One pair of states, visited by agents 0, 0, 1: each with prior half a visit, P = 1/2 * 3/4 * 1/6."""
     tau = of_sizes(2, 2)
-    assert agents_evidence(np.array([2, 1]), tau) == pytest.approx(-np.log(1 / 2 * 3 / 4 * 1 / 6))
-    assert agents_evidence(np.array([[0, 0]]), tau).tolist() == [0]
+    assert agents_nll(np.array([2, 1]), tau) == pytest.approx(-np.log(1 / 2 * 3 / 4 * 1 / 6))
+    assert agents_nll(np.array([[0, 0]]), tau).tolist() == [0]
     episodes = [[np.array([0, 1, 1]), np.array([0, 0])], [np.array([0, 0, 0]), np.array([0, 1])]]
     codes = [np.array([0, 0, 0, 0]), np.array([1, 0, 0, 1]), np.array([1, -1, 0, -1])]
     # At the first pair of steps each of two cells has one visit of each agent, at the second one visit of one agent.
-    found = chained_evidence(codes, TrajectoryDataset.from_episodes(episodes))
+    found = chained_nll(codes, TrajectoryDataset.from_episodes(episodes))
     assert found == pytest.approx((2 * -np.log(1 / 8) + 2 * -np.log(1 / 2)) / 6)
 
 
 def test_the_true_encoders_have_the_best_evidence_and_states_split_for_nothing_do_not_pay(toy):
     world, data = toy
-    best = chained_evidence(data.truth.states.T, data.tau)
+    best = chained_nll(data.truth.states.T, data.tau)
     split = data.truth.states.copy()
     split[:, 3] = 2 * split[:, 3] + np.random.default_rng(0).integers(0, 2, len(split))
-    assert chained_evidence(split.T, data.tau) > best
+    assert chained_nll(split.T, data.tau) > best
     for h in range(2, world.H + 1):
         for feature in set(range(world.M)) - {world.controllable_feature(h)}:
             other = data.truth.states.copy()
             other[:, h - 1] = data.tau.at(h)[:, feature]
-            assert chained_evidence(other.T, data.tau) > best
+            assert chained_nll(other.T, data.tau) > best
 
 
 def test_trajectories_without_a_pair_change_nothing():
@@ -250,5 +250,5 @@ def test_trajectories_without_a_pair_change_nothing():
     pairs = [[np.array([0, 1])] * 3, [np.array([0, 0])] * 2]
     more = [pairs[0], pairs[1] + [np.array([0])] * 20]
     codes = [[np.zeros(25, dtype=int)[:n], np.r_[1, 1, 1, 0, 0, np.full(20, -1)][:n]] for n in (5, 25)]
-    evidence = [chained_evidence(own, TrajectoryDataset.from_episodes(x)) for own, x in zip(codes, (pairs, more))]
+    evidence = [chained_nll(own, TrajectoryDataset.from_episodes(x)) for own, x in zip(codes, (pairs, more))]
     assert evidence[0] == pytest.approx(evidence[1])

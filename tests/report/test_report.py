@@ -26,7 +26,7 @@ from craftrl import (
     TrajectoryDataset,
 )
 from craftrl.diagnostics import Diagnosis
-from craftrl.diagnostics.findings import of_checks
+from craftrl.diagnostics.findings import findings_of_checks
 from craftrl.diagnostics.mixtures import Mixture
 from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.estimators.base import ByStep
@@ -84,7 +84,7 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
     exact = model.diagnose(tau, n_resamples=0)
     frames = np.zeros((3, 8))
     two = (Mixture(None, 1, 0.3, (0.5, 0.5), (frames, frames)),)
-    told = tuple(of_checks(tau, exact.n_states, None, None, found, two))
+    told = tuple(findings_of_checks(tau, exact.n_states, None, None, found, two))
     diagnosis = replace(exact, tests=None, sufficiency=found, mixtures=two, findings=told)
     assert diagnosis.trust == pytest.approx([0.7] * 5)
     said = verdict(model, diagnosis)

@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from craftrl import CoordinateOracle
 from craftrl.cli import main
-from craftrl.diagnostics.tests import run_tests
+from craftrl.diagnostics.state_tests import run_tests
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.paper import population_assumptions
 from craftrl.paper.assumptions import population_visits

@@ -86,7 +86,7 @@ class StepTrace(Savable):
     p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`)
     p_residual    the same of something in x_h or x_{h+1} that tells the agents apart beyond the states of h and h+1
     p_closure     the same of something in x_h that tells of the state of h+1 beyond that of h, or the other way round
-                  (both `craftrl.diagnostics.tests`)
+                  (both `craftrl.diagnostics.state_tests`)
 
     A p-value is None where it was not tested, or the oracle does not say.
     """

@@ -1,10 +1,11 @@
 """Health checks of a fitted model that need no ground truth.
 
-Two things can be wrong with learned states. They may be chance: other data would have given others. Refits show that
-(`stability`). Or they may be wrong for good, because an assumption fails: then something in the observations tells of
-the agents or of the moves beyond the states (`tests`). Networks are not trained again: their own log-odds are asked
-whether the states hold what they know (`sufficiency`). What is found is one record, `Finding`, with one sentence for
-each kind; `fit` fills `trace_.findings` and warns from it, `diagnose` adds to it (`findings`, `diagnosis`).
+Learned states can be wrong in two ways. They may be chance: other data would have given others. Refits show that
+(`stability`). Or an assumption fails, and more data does not help: then observations predict the agents or the moves
+better than the states do. Finite classes test that with all their functions (`state_tests`), networks with the log-odds
+that they have learned, without another training (`sufficiency`). `camera` asks whether agents were recorded alike,
+`mixtures` whether a state is two. What is found is a list of `Finding`s, with one sentence for each kind: `fit` fills
+`trace_.findings` and warns from it, `diagnose` adds to it (`findings`, `diagnosis`).
 
 Before anything is fitted, `compare_agents` says which agents' data differ enough to be compared (`agents`).
 

@@ -17,11 +17,11 @@ from craftrl.core.oracle import CheckablePairFunction, PairFunction
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.camera import Camera, camera_of
-from craftrl.diagnostics.findings import assigned_share, of_checks
+from craftrl.diagnostics.findings import assigned_share, findings_of_checks
 from craftrl.diagnostics.mixtures import Mixture, mixtures
 from craftrl.diagnostics.stability import Refit, Stability, refits
+from craftrl.diagnostics.state_tests import StateTests, run_tests
 from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
-from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.oracles.finite import CountingOracle
 
 Trust = Literal["trust", "check", "do not trust", "not checked"]
@@ -57,19 +57,19 @@ def diagnose(
     if probe is not None:
         names = n_states.tolist() if by_step else [n_labels(codes)] * tau.H
         tests = run_tests(codes, names, probe.prepare(tau), by_step=by_step)
-    known, seen = None, None
+    sufficient, camera = None, None
     embed = getattr(encoders[-1], "embed", None)
     if isinstance(f, CheckablePairFunction):
-        seen = camera_of(tau, codes, seed)
+        camera = camera_of(tau, codes, seed)
         if embed is not None:
-            known = sufficiency(f, embed, codes, labels, tau, by_step)
-    two: tuple[Mixture, ...] = ()
+            sufficient = sufficiency(f, embed, codes, labels, tau, by_step)
+    mixed: tuple[Mixture, ...] = ()
     if probe is None:  # a class of functions looks for itself
-        two = mixtures(tau, codes if known is None else known.joined(codes), by_step, embed, seed)
+        mixed = mixtures(tau, codes if sufficient is None else sufficient.joined(codes), by_step, embed, seed)
     kinds = {finding.kind for finding in trace.findings}
-    more = of_checks(tau, n_states, stability, tests, known, two)
+    more = findings_of_checks(tau, n_states, stability, tests, sufficient, mixed)
     findings = (*trace.findings, *(found for found in more if found.kind not in kinds))
-    return Diagnosis(n_states, assigned_share(tau, labels), findings, stability, tests, known, seen, two)
+    return Diagnosis(n_states, assigned_share(tau, labels), findings, stability, tests, sufficient, camera, mixed)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import is_first_rank
 from craftrl.diagnostics.mixtures import Mixture
 from craftrl.diagnostics.stability import Stability
+from craftrl.diagnostics.state_tests import StateTests
 from craftrl.diagnostics.sufficiency import Sufficiency
-from craftrl.diagnostics.tests import StateTests
 from craftrl.errors import AssumptionWarning
 
 # None of these is a proof; docs/is-it-right.md says what each is worth.
@@ -52,7 +52,7 @@ class Evidence:
     embedding_r2: float | None
 
 
-def judged(
+def with_findings(
     trace: Trace,
     tau: TrajectoryDataset,
     labels: Labels,
@@ -262,13 +262,13 @@ def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Fi
         yield Finding("rare move", (h,), {"count": count_, "total": total, "s": s, "t": t}, "note")
 
 
-def of_checks(
+def findings_of_checks(
     tau: TrajectoryDataset,
     n_states: NDArray[np.int64],
     stability: Stability | None,
     tests: StateTests | None,
-    known: Sufficiency | None,
-    two: Sequence[Mixture] = (),
+    sufficient: Sufficiency | None,
+    mixtures: Sequence[Mixture] = (),
 ) -> Iterator[Finding]:
     """What refits, the functions of a class, the log-odds of a network and states that look like two say against the
     states."""
@@ -281,24 +281,24 @@ def of_checks(
             yield Finding("counts differ", _where(same < MAJORITY), {"share": share})
         if steps := _where(stability.agreement.mean(axis=0) < MIN_STABILITY):
             yield Finding("unstable", steps, {"least": MIN_STABILITY})
-    for mixture in two:
+    for mixture in mixtures:
         yield Finding("looks like two", () if mixture.h is None else (mixture.h,), {"s": mixture.state})
-    if known is not None:
-        share, error, n = known.share, known.error, known.n_unseen
-        if known.insufficient:
+    if sufficient is not None:
+        share, error, n = sufficient.share, sufficient.error, sufficient.n_unseen
+        if sufficient.insufficient:
             yield Finding("not sufficient", (), {"share": max(share, 0.0), "error": 2 * error, "n": n})
-        if n < FEW_UNSEEN or known.p_gain > LEVEL or not share - 2 * error >= SURELY:
+        if n < FEW_UNSEEN or sufficient.p_gain > LEVEL or not share - 2 * error >= SURELY:
             yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
-        if (closed := float(known.closed.min())) < MIN_HELD:
-            yield Finding("halves differ", (), {"share": closed, "p": float(known.p_value.min())})
-        for one, other in known.one:
-            (steps, s), (_, t) = known.named(one), known.named(other)
+        if (closed := float(sufficient.closed.min())) < MIN_HELD:
+            yield Finding("halves differ", (), {"share": closed, "p": float(sufficient.p_value.min())})
+        for one, other in sufficient.one:
+            (steps, s), (_, t) = sufficient.named(one), sufficient.named(other)
             yield Finding("look like one", steps, {"s": s, "t": t})
-        if known.misread[0] >= 0:
-            steps, s = known.named(known.misread[0])
-            yield Finding("misread state", steps, {"s": s, "share": known.misread[1]})
-        elif known.read < MIN_HELD:
-            yield Finding("misread observations", (), {"share": known.read})
+        if sufficient.misread[0] >= 0:
+            steps, s = sufficient.named(sufficient.misread[0])
+            yield Finding("misread state", steps, {"s": s, "share": sufficient.misread[1]})
+        elif sufficient.read < MIN_HELD:
+            yield Finding("misread observations", (), {"share": sufficient.read})
 
 
 def _where(bad: NDArray[np.bool_]) -> tuple[int, ...]:

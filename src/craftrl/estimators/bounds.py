@@ -30,9 +30,9 @@ ETA, NU = 0.2, 0.1
 PRIOR_VISITS = 0.5  # of each agent, in a pair of states, before any was counted
 
 
-def settings(tau: TrajectoryDataset, known: Mapping[str, float], alphas: tuple[float, ...] = ALPHAS) -> list[Bounds]:
+def candidate_bounds(tau: TrajectoryDataset, known: Mapping[str, float]) -> list[Bounds]:
     """The settings to try, high bounds first, with those that are known in place; one where all are."""
-    tried = [Bounds(alpha, eta_beside(tau, ETA / finer), NU / finer**1.5) for finer in FINER for alpha in alphas]
+    tried = [Bounds(alpha, eta_beside(tau, ETA / finer), NU / finer**1.5) for finer in FINER for alpha in ALPHAS]
     return list(dict.fromkeys(replace(bounds, **known) for bounds in tried))
 
 
@@ -48,18 +48,18 @@ def eta_beside(tau: TrajectoryDataset, eta: float) -> float:
     return odds / (1 + odds)
 
 
-def agents_evidence(counts: Ints, tau: TrajectoryDataset) -> Floats:
-    """Minus the log-probability in nats of the agents in each pair of states: counts (..., K) to (...)."""
+def agents_nll(counts: Ints, tau: TrajectoryDataset) -> Floats:
+    """The negative log-evidence, in nats, of the agents in each pair of states: counts (..., K) to (...)."""
     pairs = np.maximum(np.bincount(tau.agent, tau.lengths - 1), 1)  # of each agent, those that are over left out
     prior = PRIOR_VISITS * tau.K * pairs / pairs.sum()
     return -log_evidence(counts, prior)
 
 
-def chained_evidence(codes: Iterable[Labels], tau: TrajectoryDataset) -> float:
-    """Of the states of all trajectories at h = 1, 2, ..., -1 where one is over, in nats per pair; lower is better."""
+def chained_nll(codes: Iterable[Labels], tau: TrajectoryDataset) -> float:
+    """The same of the states of all trajectories at h = 1, 2, ..., -1 where one is over, per pair; lower is better."""
     nats, n_pairs = 0.0, 0
     for s, s_next in pairwise(codes):
         counts = crossed(s, s_next, tau.agent)
-        nats += float(agents_evidence(counts, tau).sum())
+        nats += float(agents_nll(counts, tau).sum())
         n_pairs += int(counts.sum())
     return nats / max(n_pairs, 1)

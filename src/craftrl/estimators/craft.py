@@ -27,8 +27,8 @@ from craftrl.data.windows import Window, Windows, cut, taken, windows_again
 from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.camera import camera_of
 from craftrl.diagnostics.diagnosis import MAX_RESAMPLES, diagnose
-from craftrl.diagnostics.findings import Evidence, judged, warn
-from craftrl.diagnostics.tests import StateTests, run_tests
+from craftrl.diagnostics.findings import Evidence, warn, with_findings
+from craftrl.diagnostics.state_tests import StateTests, run_tests
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner, Trajectories
 from craftrl.estimators.bounds import BOUNDS
@@ -235,7 +235,7 @@ class CRAFT(Learner):
             else:
                 fitted = fit_by_step(prepared, known, coupling, relabel, starts, ask)
             result, states = fitted.result, fitted.states
-            trace = _judged(prepared, fitted, coupling, starts, ask) if tested else result.trace
+            trace = _with_findings(prepared, fitted, coupling, starts, ask) if tested else result.trace
         # Everything is learned: only now are earlier results replaced.
         for name in ("encoder_", "n_states_total_", "rounds_", "merges_", "windows_"):
             if hasattr(self, name):
@@ -482,7 +482,7 @@ def _starts(
     return numbers if n_labels(numbers) > 1 else None, ()
 
 
-def _judged(
+def _with_findings(
     prepared: PreparedOracle, fitted: Fitted, coupling: Coupling, starts: Labels | None, ask: OracleCalls
 ) -> Trace:
     """The trace of a fit with tests of what was learned, and all that speaks against it."""
@@ -494,7 +494,9 @@ def _judged(
             one_start = ask("start", one_start_test, prepared)
     evidence = None if fitted.states is None else Evidence(fitted.states.evidence, fitted.embedding_r2)
     nu = fitted.bounds.nu
-    trace = judged(result.trace, prepared.tau, result.labels, nu, tests, one_start, by_step, one_encoder, evidence)
+    trace = with_findings(
+        result.trace, prepared.tau, result.labels, nu, tests, one_start, by_step, one_encoder, evidence
+    )
     camera = camera_of(prepared.tau, result.labels) if isinstance(prepared, PreparedLearned) else None
     return trace if camera is None else replace(trace, findings=(*trace.findings, *camera.findings()))
 

@@ -26,7 +26,7 @@ from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, OracleCalls, Prep
 from craftrl.core.trace import Cluster, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.estimators.bounds import BOUNDS, agents_evidence, chained_evidence, eta_beside, settings
+from craftrl.estimators.bounds import BOUNDS, agents_nll, candidate_bounds, chained_nll, eta_beside
 from craftrl.oracles.base import Choice
 from craftrl.oracles.finite import CONSTANT, PreparedCounting
 from craftrl.progress import tell
@@ -79,7 +79,7 @@ def fit_by_step(
     best: tuple[float, float] = (np.inf, np.inf)
     tried = 0
     crowded: tuple[float, float] | None = None
-    for bounds in settings(tau, known):
+    for bounds in candidate_bounds(tau, known):
         if crowded == (bounds.eta, bounds.nu):
             continue
         tell("run")
@@ -91,7 +91,7 @@ def fit_by_step(
         if not free:
             return Fitted(run, bounds, (), codes.T)
         path = [encoder.index if isinstance(encoder, ValueEncoder) else CONSTANT for encoder in run.encoders]
-        nats = chained_evidence(codes, tau) * int((tau.lengths - 1).sum()) + _left_out(path, prepared)
+        nats = chained_nll(codes, tau) * int((tau.lengths - 1).sum()) + _left_out(path, prepared)
         score = round(nats, 6), _unnamed(codes, run.n_states)  # equal encoders tie, whatever their states are called
         if score < best:
             best, found = score, Fitted(run, bounds, (), codes.T)
@@ -120,8 +120,8 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
             "FiniteOracle a list of functions."
         )
     counts = np.stack([ask("sharing", prepared.counter.matched, h) for h in range(1, tau.H)])  # (H-1, |Phi|, ., ., K)
-    by_step = agents_evidence(counts, tau).sum(axis=(0, 2, 3))
-    pooled = agents_evidence(counts.sum(axis=0), tau).sum(axis=(1, 2))
+    by_step = agents_nll(counts, tau).sum(axis=(0, 2, 3))
+    pooled = agents_nll(counts.sum(axis=0), tau).sum(axis=(1, 2))
     nats = np.minimum(by_step, pooled)
     one_first = (counts[0].sum(axis=(2, 3)) > 0).sum(axis=1) == 1
     order = np.argsort(nats, kind="stable")
@@ -141,7 +141,7 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     others = np.delete(score, index).min(initial=np.inf)
     beside = f"; {others:.4f} by the next best" if np.isfinite(others) else ""
     why = f"of {len(score)}, its values tell the agents apart best ({score[index]:.4f} nats per pair{beside})."
-    bounds = settings(tau, known)[0]
+    bounds = candidate_bounds(tau, known)[0]
     because = "with stationary=True bounds decide nothing but the grid on which log-odds are shown."
     choices = [Choice(name, getattr(bounds, name), because) for name in BOUNDS if name not in known]
     f = prepared.evaluated([(index, index)] * (tau.H - 1), Grid.from_bounds(bounds.alpha, bounds.eta), one_encoder=True)

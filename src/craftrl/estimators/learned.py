@@ -20,7 +20,7 @@ from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import from_first
 from craftrl.errors import InvalidDataError
-from craftrl.estimators.bounds import settings
+from craftrl.estimators.bounds import candidate_bounds
 from craftrl.estimators.exact import Fitted, recorded
 from craftrl.oracles.base import Choice
 from craftrl.oracles.learned import PreparedLearned
@@ -61,7 +61,7 @@ def fit_embedded(
         raise InvalidDataError(
             "Observations must differ; all of these are the same; check that the frames show what they should."
         )
-    bounds = settings(tau, known)[0]
+    bounds = candidate_bounds(tau, known)[0]
     f = ask("log-odds", prepared.log_odds, Grid.from_bounds(bounds.alpha, bounds.eta), coupling)
     z = ask("embedding", prepared.embed)
     if not stationary:

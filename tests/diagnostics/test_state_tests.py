@@ -5,7 +5,7 @@ import pytest
 
 from craftrl import CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.encoders import named_states
-from craftrl.diagnostics.tests import run_tests
+from craftrl.diagnostics.state_tests import run_tests
 from craftrl.envs import BitsExBMDP, collect
 from small_worlds import walked
 
