@@ -116,7 +116,7 @@ def test_two_states_that_are_one_are_named(by_step):
     if by_step:
         split[:, :3] = split[:, 4:] = False
     found = check(np.where(split, CELLS, CELL), by_step=by_step)
-    assert [found.named(s) for pair in found.one for s in pair] == [((4,) * by_step, s) for s in (2, CELLS)]
+    assert [found.named(s) for pair in found.alike for s in pair] == [((4,) * by_step, s) for s in (2, CELLS)]
     assert found.share > 0.9  # which shows nothing of it
     assert np.array_equal(found.joined(np.where(split, CELLS, CELL)), CELL)
     told = [str(finding) for finding in findings(found)]

@@ -75,11 +75,11 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
         n_unseen=40,
         closed=np.array([1.0, 0.91, 1.0]),
         p_value=np.array([1.0, 1e-9, 1.0]),
-        one=(),
+        alike=(),
         doubtful=0.0,
         read=0.99,
         misread=(-1, 1.0),
-        before=np.zeros(5, dtype=int),
+        offsets=np.zeros(5, dtype=int),
     )
     exact = model.diagnose(tau, n_resamples=0)
     frames = np.zeros((3, 8))

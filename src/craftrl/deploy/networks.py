@@ -43,8 +43,8 @@ class StateModule(nn.Module):
     def __init__(self, model: Learner, h: int | None = None) -> None:
         super().__init__()
         check_kind("model", model, Learner, "a fitted model")
-        model._check_fitted()
-        encoder = model._encoder_at(h)
+        model.check_fitted()
+        encoder = model.encoder_at(h)
         if not isinstance(encoder, NetworkEncoder):
             where = "" if h is None else f" at h = {h}"
             raise InvalidParameterError(

@@ -77,7 +77,7 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
     """The frames of that video, (rows, columns, 3)."""
     shared = hasattr(model, "encoder_")
     steps = [(i, h) for i in trajectories for h in range(1, int(tau.lengths[i]) + 1)]
-    explained = any(hasattr(model._encoder_at(h), "head") for h in {h for _, h in steps})
+    explained = any(hasattr(model.encoder_at(h), "head") for h in {h for _, h in steps})
     for some in (steps[start : start + AT_ONCE] for start in range(0, len(steps), AT_ONCE)):
         i, step = np.array(some).T
         x = tau.frames.pick(tau.file[i], tau.first[i] + step - 1)
@@ -85,7 +85,7 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
         for h in [None] if shared else np.unique(step).tolist():
             own = slice(None) if h is None else step == h
             state[own] = model.encode(x[own], h)
-            found = heat_of(model._encoder_at(h), x[own]) if explained else None
+            found = heat_of(model.encoder_at(h), x[own]) if explained else None
             heat[own] = 0 if found is None else found
         for k, (i, h) in enumerate(some):
             where = f"trajectory {i}, h = {h}"

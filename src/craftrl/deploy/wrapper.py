@@ -28,7 +28,7 @@ class StateObservation(gymnasium.Wrapper):  # type: ignore[name-defined]
         check_kind("model", model, Learner, "a fitted model")
         check_flag("keep", keep)
         super().__init__(env)
-        model._check_fitted()
+        model.check_fitted()
         space = env.observation_space
         check_same_observations("The environment", model, space.shape, space.dtype)
         self.model = model

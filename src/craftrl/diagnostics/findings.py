@@ -291,7 +291,7 @@ def findings_of_checks(
             yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
         if (closed := float(sufficient.closed.min())) < MIN_HELD:
             yield Finding("halves differ", (), {"share": closed, "p": float(sufficient.p_value.min())})
-        for one, other in sufficient.one:
+        for one, other in sufficient.alike:
             (steps, s), (_, t) = sufficient.named(one), sufficient.named(other)
             yield Finding("look like one", steps, {"s": s, "t": t})
         if sufficient.misread[0] >= 0:

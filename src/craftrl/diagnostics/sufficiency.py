@@ -9,7 +9,7 @@ sufficient  On trajectories that no network learned from: do f(x_h, x_{h+1}) tel
 closed      Each state is cut in two where its embeddings differ most. Given state and agent, do the halves predict the
             next state, or the one before? Given both states, do they tell the agents apart? Which state it is that is
             two, and whether halves depend on the states visited in between, is asked by `diagnostics.mixtures`.
-minimal     The same of two neighbouring states: if nothing differs between them, they are one.
+minimal     The same of two neighbouring states: if nothing differs between them, they are alike, and one.
 readable    On trajectories that no network learned from: is the state that the encoder reads, and the one of the
             nearest embeddings, that of the model's `labels_`?
 
@@ -38,9 +38,7 @@ LOOKED_AT = 4096  # trajectories, of those learned from and of those held out, a
 BYTES = 2**28  # and of each so many bytes of observations
 PRIOR = 2.0  # observations that a table weighs as much as, to which a finer one is drawn
 BASE = 0.1  # and shares, to which a coarse one is drawn: more would let any finer table look better
-BY_STEP = np.array(
-    [4.0, 32.0, 256.0, 1e6]
-)  # the same where a step's table is drawn to that of all steps; the last: same
+BY_STEP = np.array([4.0, 32.0, 256.0, 1e6])  # the same where a step's table is drawn to that of all steps
 SPELLS = 3  # of time, in each of which moves may be others
 NEIGHBOURS = 7  # embeddings that say the state of another
 MIN_VISITS = 10  # of a state, so that what is said of it counts
@@ -64,12 +62,13 @@ class Sufficiency:
     closed     float (3,): of what states and halves tell of the next state, the one before, and the agent, the states'
                share; 1 where halves tell no more than chance
     p_value    float (3,): how likely chance alone lets halves tell as much
-    one        pairs of states that look like one; states of later steps have later numbers, where each step has its
-               own, `before` (H,) so many
+    alike      pairs of states that look like one
     doubtful   the share of observations in these
     read       the share of held-out observations that are read as in `labels_`
     misread    of states of which surely more than 5% are misread, the worst, and the share of it that is read right;
                -1 and 1 where there are none
+    offsets    int (H,): what is added to the numbers of a step's states in `alike` and `misread`, where each step has
+               states of its own; else 0
     """
 
     gain: float
@@ -79,22 +78,22 @@ class Sufficiency:
     n_unseen: int
     closed: Floats
     p_value: Floats
-    one: tuple[tuple[int, int], ...]
+    alike: tuple[tuple[int, int], ...]
     doubtful: float
     read: float
     misread: tuple[int, float]
-    before: Ints
+    offsets: Ints
 
     def named(self, state: int) -> tuple[tuple[int, ...], int]:
         """The step of a state, where each has its own, else none; and its number there."""
-        if not self.before.any():
+        if not self.offsets.any():
             return (), state
-        h = int(np.searchsorted(self.before, state, side="right"))
-        return (h,), state - int(self.before[h - 1])
+        h = int(np.searchsorted(self.offsets, state, side="right"))
+        return (h,), state - int(self.offsets[h - 1])
 
     def joined(self, codes: Labels) -> Labels:
         """States (n, H) with those that look like one joined."""
-        return np.where(codes >= 0, _joined(codes + self.before, self.one) - self.before, -1)
+        return np.where(codes >= 0, _joined(codes + self.offsets, self.alike) - self.offsets, -1)
 
     @property
     def held(self) -> float:
@@ -139,10 +138,10 @@ def sufficiency(
     codes, labels  int (n, H): states as the encoder reads them, and as `fit` found them; -1 for none
     by_step        whether the states of each step are numbered by themselves
     """
-    before = np.zeros(tau.H, dtype=np.int64)
+    offsets = np.zeros(tau.H, dtype=np.int64)
     if by_step:
-        before[1:] = np.cumsum(np.maximum(codes.max(axis=0), labels.max(axis=0)) + 1)[:-1]
-        codes, labels = (np.where(label >= 0, label + before, -1) for label in (codes, labels))
+        offsets[1:] = np.cumsum(np.maximum(codes.max(axis=0), labels.max(axis=0)) + 1)[:-1]
+        codes, labels = (np.where(label >= 0, label + offsets, -1) for label in (codes, labels))
     unseen = _some(f.unseen, tau)
     if not len(unseen):
         return None
@@ -158,13 +157,13 @@ def sufficiency(
         z = np.concatenate([z, np.broadcast_to(APART * np.eye(tau.H), (len(z), tau.H, tau.H))], axis=2)
     visits = np.bincount(code[there], minlength=n_labels(codes))
     moves = _Moves(code, agent, tau.K, tau.aligned, new)
-    one = moves.alike(z, visits)
-    joined = _joined(code, one)
+    alike = moves.alike(z, visits)
+    joined = _joined(code, alike)
     half = np.zeros_like(code)
     for s in np.unique(joined[there]):
         half[joined == s] = two_means(z[(joined == s) & ~new[:, None]], z[joined == s])
     closed, p_value = _Moves(joined, agent, tau.K, tau.aligned, new).closed(half)
-    doubtful = {s for pair in one for s in pair}
+    doubtful = {s for pair in alike for s in pair}
     read, misread = _readable(z, code, labels[rows], new)
     return Sufficiency(
         gain,
@@ -174,17 +173,17 @@ def sufficiency(
         len(unseen),
         closed,
         p_value,
-        one,
+        alike,
         float(visits[list(doubtful)].sum() / visits.sum()) if doubtful else 0.0,
         read,
         misread,
-        before,
+        offsets,
     )
 
 
-def _joined(label: Labels, one: tuple[tuple[int, int], ...]) -> Labels:
+def _joined(label: Labels, alike: tuple[tuple[int, int], ...]) -> Labels:
     """Labels with pairs of them joined: else halves of other states predict which of the two comes next."""
-    for s, t in reversed(one):
+    for s, t in reversed(alike):
         label = np.where(label == t, s, label)
     return label
 

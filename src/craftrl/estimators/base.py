@@ -66,7 +66,7 @@ class Learner(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         Trajectories may be shorter than those fitted; longer ones need `stationary=True`. Steps that `fit` left out,
         since few trajectories reach them, have no state either (-1).
         """
-        self._check_fitted()
+        self.check_fitted()
         cut = any(choice.parameter == "horizon" for choice in getattr(self, "choices_", ()))
         tau = as_trajectories(x, len(self.obs_shape_))
         if tau.n == 0:
@@ -93,8 +93,8 @@ class Learner(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
         A learner with one encoder for all steps needs no h.
         """
-        self._check_fitted()
-        encoder = self._encoder_at(h)
+        self.check_fitted()
+        encoder = self.encoder_at(h)
         array = as_observations(x, "x")
         if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
             wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
@@ -114,11 +114,11 @@ class Learner(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         """
         from craftrl.estimators.saving import save_model
 
-        self._check_fitted()
+        self.check_fitted()
         if is_first_rank():
             save_model(self, path, overwrite)
 
-    def _encoder_at(self, h: int | None) -> Encoder:
+    def encoder_at(self, h: int | None) -> Encoder:
         shared: Encoder | None = getattr(self, "encoder_", None)
         if shared is not None:
             return shared
@@ -144,7 +144,7 @@ class Learner(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             "convert them as that data was."
         )
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"{type(self).__name__} must be fitted first; call fit(x, agent).")
 

@@ -299,7 +299,7 @@ class CRAFT(Learner):
         was fitted; NaN where a trajectory is over. They are calibrated: a network's on the pairs held out in training,
         a classifier's as its oracle's `calibrate` says; those of finite classes are rounded to the grid of Line 4.
         """
-        self._check_fitted()
+        self.check_fitted()
         if self.f_ is None:
             raise InvalidParameterError(
                 f"log_odds needs a model that keeps its log-odds; {self.oracle_!r} keeps none; give `LogOdds.f` in an "
@@ -314,7 +314,7 @@ class CRAFT(Learner):
 
         Of trajectories (n, H, *obs) they are (n, H, d). Networks with one encoder for all steps have such an embedding.
         """
-        self._check_fitted()
+        self.check_fitted()
         phi = getattr(getattr(self, "encoder_", None), "embed", None)
         if phi is None:
             raise InvalidParameterError(
@@ -338,7 +338,7 @@ class CRAFT(Learner):
 
         Returned is a fitted model of its own, which names states, is saved and reported as any other.
         """
-        self._check_fitted()
+        self.check_fitted()
         if not hasattr(self, "merges_"):
             raise InvalidParameterError(
                 "states_at needs a model that knows what joining states costs; this one does not; fit an oracle that "
@@ -413,7 +413,7 @@ class CRAFT(Learner):
         """What was chosen and why, what was found at each step, and what speaks against it, as text."""
         from craftrl.estimators.summary import summary
 
-        self._check_fitted()
+        self.check_fitted()
         return summary(self)
 
     def _repr_html_(self) -> str:
@@ -429,7 +429,7 @@ class CRAFT(Learner):
 
     def sizes_fitted(self) -> tuple[int, int]:
         """How many trajectories, or windows, the model was fitted to, and how many steps they have."""
-        self._check_fitted()
+        self.check_fitted()
         return len(self.windows_) if hasattr(self, "windows_") else len(self.labels_), len(self.encoders_)
 
     def steps_fitted(self, data: Grouped) -> Grouped:

@@ -34,7 +34,8 @@ class Partition(Savable):
     """How embeddings are divided into states; each part can be switched off.
 
     smooth  whether misread observations are corrected by the moves before and after them
-    drives  whether states that predict agents and moves equally well are told apart by what the agents set in motion
+    drives  whether a state is divided also where agents and moves do not differ, if what differs among its observations
+            depends on the path through the states, as something does that the agents set in motion
     """
 
     smooth: bool = True

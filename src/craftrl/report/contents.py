@@ -39,7 +39,7 @@ def contents(
     model: CRAFT, x: Any = None, agent: Any = None, *, title: str = "CRAFT model", n_resamples: int | None = None
 ) -> dict[str, Any]:
     """All that a model says, and all that its data says of it, as the template names it; see `write_report`."""
-    model._check_fitted()
+    model.check_fitted()
     shared, names = hasattr(model, "encoder_"), tuple(_named(name) for name in model.agents_)
     pairs, kept = [f"{names[0]} against {other}" for other in names[1:]], _kept(model)
     diagnosis, sample, who = None, None, ("all agents",)

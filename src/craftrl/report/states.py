@@ -145,7 +145,7 @@ def portraits(
         (x, row, step), name = seen[state.name], state.name.lower()
         mean = x.mean(axis=0, dtype=np.float64)
         pictures = [picture(mean, "mean", f"mean frame of {name}")]
-        heat = heat_of(model._encoder_at(state.h), x[:LOOKED_AT])
+        heat = heat_of(model.encoder_at(state.h), x[:LOOKED_AT])
         if heat is not None:
             heat = heat.mean(axis=0)
             marked = heated(to_bytes(mean, lowest, highest), heat / max(heat.max(), 1e-12))
