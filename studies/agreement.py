@@ -47,7 +47,7 @@ def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: A
     start, end, action = (np.asarray(x)[known] for x in (s, t, true_actions))
     code = latent.of_moves(start, end)
     inside = (start >= 0) & (start < latent.n_states)
-    group = np.where(inside, latent.consistent[np.where(inside, start, 0)], -1)
+    group = np.where(inside, latent.group[np.where(inside, start, 0)], -1)
     clear = latent.certainty(start, end) >= CLEAR
     _, move = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
     most_frequent = count_visits(move.ravel(), action).max(axis=1, initial=0).sum()

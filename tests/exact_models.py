@@ -39,7 +39,7 @@ class TrueLatentActions:
     n: int
     edges: np.ndarray
     share: np.ndarray
-    consistent: np.ndarray
+    group: np.ndarray
 
     @classmethod
     def of(cls, world: ExBMDP, moves: StateGraph, names: Any) -> TrueLatentActions:

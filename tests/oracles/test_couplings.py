@@ -145,10 +145,10 @@ def test_charges_and_chain_are_the_literal_ones(example, one_start):
     assert charged(chain, path) == cost
     for h in range(3):
         charge = chain.charge(h, GRID)
-        bound, settled = charge + chain.dependences[h], chain.settled[h].copy()
+        bound, exact = charge + chain.dependences[h], chain.exact[h].copy()
         assert (bound <= literal[h]).all()
-        assert np.array_equal(bound[settled], literal[h][settled])
-        chain.settle((h, *map(np.arange, bound.shape)))
+        assert np.array_equal(bound[exact], literal[h][exact])
+        chain.compute((h, *map(np.arange, bound.shape)))
         assert np.array_equal(charge + chain.dependences[h], literal[h])
     some = [0, *np.random.default_rng(0).integers([len(charge[0]) for charge in literal])]
     assert charged(chain, some) == sum(int(literal[h][some[h], some[h + 1]]) for h in range(3))

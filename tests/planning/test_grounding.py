@@ -143,9 +143,9 @@ def test_true_latent_actions_ground_all_moves_with_a_label_for_each_action(share
     assert success(Planner(model, together, learn=False), ExBMDPEnv(world), random_goals(world, 20)) == 1
 
 
-def latent_actions(graph, share, consistent=None):
-    group = np.zeros(graph.n, dtype=int) if consistent is None else np.array(consistent)
-    return SimpleNamespace(n=share.shape[1], edges=graph.edges, share=share, consistent=group)
+def latent_actions(graph, share, group=None):
+    group = np.zeros(graph.n, dtype=int) if group is None else np.array(group)
+    return SimpleNamespace(n=share.shape[1], edges=graph.edges, share=share, group=group)
 
 
 def test_own_labels_overrule_wrong_latent_actions():

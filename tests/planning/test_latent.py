@@ -100,7 +100,7 @@ def test_names_agree_where_something_ties_them_and_only_there(name):
     counts, s, t, a = play(moves, **how)
     given = {key: value(counts) if callable(value) else value for key, value in options.items()}
     latent = find_latent_actions(counts, **given)
-    assert sorted(np.bincount(latent.consistent)) == groups
+    assert sorted(np.bincount(latent.group)) == groups
     assert conditions.items() <= holds(latent).items()
     found = agreement(latent, s, t, a)
     assert found.clear == 1.0
@@ -140,7 +140,7 @@ def test_layers_of_steps_tie_nothing():
     lattice = csr_array(np.triu(np.ones((6, 6)), 1))
     latent = find_latent_actions([lattice, lattice])
     assert not holds(latent)["moves commute"]
-    assert len(np.unique(latent.consistent)) == 6
+    assert len(np.unique(latent.group)) == 6
     assert np.isnan(latent.policies[:, 5]).all()
 
 
@@ -186,7 +186,7 @@ def test_no_moves_no_latent_actions(given):
     latent = find_latent_actions([np.zeros((3, 3))], **given)
     assert latent.edges.shape == (0, 2)
     assert latent.of_moves([0], [1]).tolist() == [-1]
-    assert len(np.unique(latent.consistent)) == 3
+    assert len(np.unique(latent.group)) == 3
 
 
 # -- actions that slip ---------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def _latent(graph: StateGraph, n: int | None, stochastic: bool, seed: int, only_
     )
     if only_if_sure and any(condition.holds is False for condition in latent.conditions):
         return None
-    states = f"{int(np.bincount(latent.consistent).max())} of {len(latent.consistent)} states"
+    states = f"{int(np.bincount(latent.group).max())} of {len(latent.group)} states"
     print(f"Latent actions: {latent.n}, each of one meaning in {states}: a label in one of them counts in all.")
     return latent
 

@@ -107,5 +107,5 @@ def latent_action_columns(states: Any, agent: Any, moves: StateGraph, latent: La
         "successor": given[row, step + 1],
         "action": latent.of_moves(s, t),
         "certainty": latent.certainty(s, t),
-        "group": latent.consistent[s],
+        "group": latent.group[s],
     }

@@ -37,10 +37,10 @@ from craftrl.engine.dependence import agent_dependence, full_dependence, likely_
 from craftrl.engine.packing import LANES, View
 
 SECONDS_EACH = 25e-9  # for a cell of a table or a vector of bits, measured
-BYTES_EACH = 25  # for each pair of encoders: its charge, its dependences, their sum, and whether they are settled
+BYTES_EACH = 25  # for each pair of encoders: its charge, its dependences, their sum, and whether they are exact
 BYTES_MADE = 16  # for each pair of encoders of the largest two steps, while those are made
-ROUNDS = 2  # in which the dependences of the most promising encoders are settled before all chains are compared
-AT_ONCE = 8  # encoders of a step whose dependences are settled together, the most promising first
+ROUNDS = 2  # in which the dependences of the most promising encoders are computed before all chains are compared
+AT_ONCE = 8  # encoders of a step whose dependences are computed together, the most promising first
 
 
 def shortest_path(tiles: Iterable[Tile]) -> tuple[list[int], int]:
@@ -75,8 +75,8 @@ def chain_views(H: int, one_start: bool) -> list[View]:
 class MarkovChain:
     """The shortest Markov chain of one dataset, for any grid; dependences do not depend on the grid and are kept.
 
-    Dependences are bounded from below for all pairs and settled, round by round, for the most promising encoders of
-    each step. Once the shortest chain has settled pairs only, no other chain can be shorter.
+    Branch and bound: dependences are bounded from below for all pairs, and computed exactly, round by round, for the
+    most promising encoders of each step. Once the shortest chain has exact pairs only, no other chain can be shorter.
     """
 
     def __init__(self, counter: Counter, one_start: bool) -> None:
@@ -89,7 +89,7 @@ class MarkovChain:
         pairs = range(H - 1)
         self.left_out = list(counter.map(lambda h: agent_dependence(counter, self.before[h], self.seen[h]), pairs))
         self.dependences: list[Int64] = list(counter.map(self._bounds, pairs))
-        self.settled = [np.zeros(bound.shape, dtype=bool) for bound in self.dependences]
+        self.exact = [np.zeros(bound.shape, dtype=bool) for bound in self.dependences]
 
     def shortest(self, grid: Grid) -> list[int]:
         """The best chain of encoders i_1..i_H."""
@@ -97,29 +97,29 @@ class MarkovChain:
         while True:
             costs = [charge + bound for charge, bound in zip(charges, self.dependences)]
             path, _ = shortest_path((h, 0, cost) for h, cost in enumerate(costs))
-            if all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
+            if all(known[i, j] for known, i, j in zip(self.exact, path, path[1:])):
                 return path
-            self._settle_best(costs, path)
+            self._compute_best(costs, path)
 
     def costs(self, path: Sequence[int], grid: Grid) -> list[NDArray[np.float64]]:
         """What all pairs of codes are charged, in nats: exact for the most promising encoders of each step and those of
         the path, from below for the others."""
         charges = list(self.counter.map(lambda h: self.charge(h, grid), range(len(self.after))))
         for _ in range(ROUNDS):
-            self._settle_best([charge + bound for charge, bound in zip(charges, self.dependences)], path)
+            self._compute_best([charge + bound for charge, bound in zip(charges, self.dependences)], path)
         return [(charge + bound) / FIXED_POINT for charge, bound in zip(charges, self.dependences)]
 
-    def _settle_best(self, costs: list[Int64], path: Sequence[int]) -> None:
+    def _compute_best(self, costs: list[Int64], path: Sequence[int]) -> None:
         """With the path itself: where many tie, it need not be among the first."""
         best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through_costs(costs), path)]
         costs.clear()  # as large as the charges, and to be made again
-        list(self.counter.map(self.settle, list(zip(range(len(self.after)), best, best[1:]))))
+        list(self.counter.map(self.compute, list(zip(range(len(self.after)), best, best[1:]))))
 
     def beyond_losses(self, path: Sequence[int], grid: Grid) -> int:
         """What a chain is charged beside the losses of its pairs."""
         total = 0
         for h, (i, j) in enumerate(pairwise(path)):
-            self.settle((h, np.array([i]), np.array([j])))
+            self.compute((h, np.array([i]), np.array([j])))
             alone = self.counter.pairs(View(0), self.before[h].part(slice(i, i + 1)))[:, 0, :, 0, 0].T
             total += int(self.left_out[h][i] + self.dependences[h][i, j]) - int(best_bins(alone, grid)[1].sum())
         return total
@@ -131,17 +131,17 @@ class MarkovChain:
         pair += (self.left_out[h] - alone[0])[:, None]
         return pair
 
-    def settle(self, what: tuple[int, NDArray[np.intp], NDArray[np.intp]]) -> None:
+    def compute(self, what: tuple[int, NDArray[np.intp], NDArray[np.intp]]) -> None:
         """The exact dependences of some encoders of one step and some of the next."""
         h, rows, columns = what
-        known = self.settled[h][np.ix_(rows, columns)]
+        known = self.exact[h][np.ix_(rows, columns)]
         rows, columns = rows[~known.all(axis=1)], columns[~known.all(axis=0)]
         if len(rows):
             before, after = self.before[h].part(rows), self.after[h].part(columns)
             found = full_dependence(self.counter, before, self.seen[h], after)
             found += full_dependence(self.counter, after, self.after[h], before).T
             self.dependences[h][np.ix_(rows, columns)] = found
-            self.settled[h][np.ix_(rows, columns)] = True
+            self.exact[h][np.ix_(rows, columns)] = True
 
     def _bounds(self, h: int) -> Int64:
         """Dependences of all pairs of codes of h and h + 1, from below."""

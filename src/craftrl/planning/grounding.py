@@ -109,7 +109,7 @@ class Grounding:
         check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
         check_whole("n_actions", n_actions, 1, MAX_ACTIONS)
         check_flag("deterministic", deterministic)
-        if latent is not None and not hasattr(latent, "consistent"):
+        if latent is not None and not hasattr(latent, "group"):
             raise InvalidParameterError(
                 f"latent must be latent actions or None; {quoted(latent)} was given; call find_latent_actions."
             )
@@ -274,12 +274,12 @@ class _LatentLabels:
     """
 
     def __init__(self, latent: LatentActions, graph: StateGraph, n_actions: int) -> None:
-        if latent.consistent.shape != (graph.n,):
+        if latent.group.shape != (graph.n,):
             raise InvalidParameterError(
-                f"latent must be of the same {graph.n} states as the graph; it is of {latent.consistent.size}; find "
+                f"latent must be of the same {graph.n} states as the graph; it is of {latent.group.size}; find "
                 "latent actions from graph.counts."
             )
-        self.group, self.n, self.n_actions = latent.consistent, latent.n, n_actions
+        self.group, self.n, self.n_actions = latent.group, latent.n, n_actions
         edges, share = latent.edges, np.nan_to_num(latent.share)
         total = np.zeros((graph.n, self.n))
         np.add.at(total, edges[:, 0], share)

@@ -52,7 +52,7 @@ class LatentActions:
     posterior   (E, n) Pr(latent action | move)
     policies    (K, N, n) Pr(latent action | state) for each agent; NaN where it never left that state. Actions that
                 share a move share its probability equally
-    consistent  (N,) the group of each state, the largest group first: names agree within a group up to one permutation
+    group       (N,) the group of each state, the largest group first: names agree within a group up to one permutation
     conditions  what the answer rests on: did it hold, and where not
     """
 
@@ -61,12 +61,12 @@ class LatentActions:
     share: Floats
     posterior: Floats
     policies: Floats
-    consistent: Ints
+    group: Ints
     conditions: tuple[Condition, ...]
 
     @property
     def n_states(self) -> int:
-        return len(self.consistent)
+        return len(self.group)
 
     def of_moves(self, s: ArrayLike, t: ArrayLike) -> Ints:
         """The most likely latent action of moves s -> t, each (m,); -1 where that move is not known."""
@@ -89,7 +89,7 @@ class LatentActions:
         return np.array([row_of.get(move, -1) for move in zip(start.tolist(), end.tolist())], dtype=np.int64)
 
     def __str__(self) -> str:
-        sizes = np.bincount(self.consistent)
+        sizes = np.bincount(self.group)
         head = f"{self.n} latent actions, {len(self.edges)} moves, {self.n_states} states in {len(sizes)} groups"
         return "\n".join([head, *(str(condition) for condition in self.conditions)])
 
