@@ -56,39 +56,49 @@ def tell(what: str, h: int | None = None) -> None:
         watcher(what, h)
 
 
+class _Phases:
+    """How far a fit is, read off what it tells: it trains networks, if it has any, and then finds states."""
+
+    def __init__(self, H: int) -> None:
+        self.H, self.phase, self.trains = H, STATES, False  # finite classes train nothing, and have one phase alone
+        self.begun = 0  # parts of the phase: networks, or rounds
+
+    def after(self, what: str, h: int | None) -> tuple[str, float]:
+        """What is being done, and the percentage of the fit that is done."""
+        before, network = self.phase, re.match(r"(?:training )?log-odds-(\d+)-of-(\d+)", what)
+        if network:
+            self.phase, self.trains = AGENTS, True
+        elif self.phase is AGENTS and (h is not None or what in ("cells", "states")):
+            self.phase = STATES
+        in_states = self.phase is STATES
+        begins = what in ("run", "cells", "states") if in_states else what.startswith("training")
+        self.begun = begins + (self.begun if self.phase is before else 0)
+        minibatch = re.search(r"minibatch (\d+) of at most (\d+)", what)
+        part = int(minibatch[1]) / int(minibatch[2]) if minibatch else (h or 0) / self.H * in_states
+        if network:
+            done = (int(network[1]) - 1 + part) / int(network[2])
+        else:
+            done = 1 - 0.5 ** ((max(self.begun, 1) - 1 + part) / HALF)
+        name, begin, end = self.phase if self.trains else (STATES[0], 0.0, 1.0)
+        return name, 100 * (begin + (end - begin) * done)
+
+
 @contextmanager
 def fit_bar(H: int) -> Iterator[None]:
     """One bar over all phases of the fit within the block, with the time left if they take their usual shares."""
-    form, live = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, about {remaining} left", sys.stderr.isatty()
-    given = {
-        "total": 100.0,
-        "leave": False,
-        "delay": 0.0 if live else 1.0,
-        "smoothing": 0,
-        "miniters": 0,
-        "bar_format": form,
-    }
-    with progress_bar(desc=STATES[0], **given) as bar:
-        phase, begun, trains = STATES, 0, False  # finite classes train nothing, and have this phase alone
+    form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, about {remaining} left"
+    delay = 0.0 if sys.stderr.isatty() else 1.0
+    style = {"total": 100.0, "leave": False, "delay": delay, "smoothing": 0, "miniters": 0, "bar_format": form}
+    phases = _Phases(H)
+    with progress_bar(desc=STATES[0], **style) as bar:
 
         def watch(what: str, h: int | None) -> None:
-            nonlocal phase, begun, trains
-            before, network = phase, re.match(r"(?:training )?log-odds-(\d+)-of-(\d+)", what)
-            if network:
-                phase, trains = AGENTS, True
-            elif phase is AGENTS and (h is not None or what in ("cells", "states")):
-                phase = STATES
-            name, begin, end = phase if trains else (STATES[0], 0.0, 1.0)
-            begins = what in ("run", "cells", "states") if phase is STATES else what.startswith("training")
-            begun = begins + (begun if phase is before else 0)
-            stands = re.search(r"minibatch (\d+) of at most (\d+)", what)
-            part = int(stands[1]) / int(stands[2]) if stands else (h or 0) / H * (phase is STATES)
-            done = 1 - 0.5 ** ((max(begun, 1) - 1 + part) / HALF)
-            if network:
-                done = (int(network[1]) - 1 + part) / int(network[2])
-            bar.n = max(bar.n, 100 * (begin + (end - begin) * done))
-            bar.set_description_str(COMPILING if what == COMPILING else name, refresh=phase is not before)
-            if phase is not before:  # tqdm takes it that nothing was drawn within the delay, and would not wipe it away
+            before = phases.phase
+            name, percentage = phases.after(what, h)
+            changed = phases.phase is not before
+            bar.n = max(bar.n, percentage)
+            bar.set_description_str(COMPILING if what == COMPILING else name, refresh=changed)
+            if changed:  # tqdm takes it that nothing was drawn within the delay, and would not wipe it away
                 bar.last_print_t = max(bar.last_print_t, bar.start_t + bar.delay)
             bar.update(0)
 
