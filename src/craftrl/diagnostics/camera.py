@@ -33,7 +33,7 @@ FOREIGN = 0.05  # the share of other agents in a state that counts as one agent'
 WITHIN, ERRORS = 0.7, 4.0  # `within` from which the camera differs, and by how many standard errors more than chance
 SHARE = 0.75  # of the frames that must be of states in which it differs, or of states of one agent
 MIN_TRAJECTORIES = 10  # trajectories of each agent, for anything to be said
-HOT = 0.5  # of what the pixel that tells most tells: pixels that tell much
+MIN_HEAT = 0.5  # of the largest difference, from which on a pixel counts as one that differs
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Camera:
         return (found, Finding("pixels that tell", (), self._place())) if self.heat.ndim == 2 else (found,)
 
     def _place(self) -> dict[str, float]:
-        """Rows and columns between which nearly all pixels lie that tell much, and their share of the picture."""
-        rows, columns = np.nonzero(self.heat >= HOT * self.heat.max())
+        """Rows and columns between which nearly all pixels lie that differ, and their share of the picture."""
+        rows, columns = np.nonzero(self.heat >= MIN_HEAT * self.heat.max())
         ends = {"top": rows, "bottom": rows, "left": columns, "right": columns}
         found = {name: float(np.quantile(at, 0.02 if name in ("top", "left") else 0.98)) for name, at in ends.items()}
         return {**found, "share": len(rows) / self.heat.size}

@@ -37,7 +37,7 @@ MIN_EMBEDDING_R2 = 0.5
 MIN_STABILITY = 0.8  # at any step; the score asks for more in the mean
 MIN_HELD = 0.95  # of what a network knows, the states' share
 FEW_UNSEEN = 10  # trajectories, from which nothing is known well
-SURELY = 0.7  # of what log-odds tell of the agents: the states' share must not be below this, by two errors
+MIN_SURE_SHARE = 0.7  # of what log-odds tell of the agents: the states' share must not be below this, by two errors
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def findings_of_checks(
         share, error, n = sufficient.share, sufficient.error, sufficient.n_unseen
         if sufficient.insufficient:
             yield Finding("not sufficient", (), {"share": max(share, 0.0), "error": 2 * error, "n": n})
-        if n < FEW_UNSEEN or sufficient.p_gain > LEVEL or not share - 2 * error >= SURELY:
+        if n < FEW_UNSEEN or sufficient.p_gain > LEVEL or not share - 2 * error >= MIN_SURE_SHARE:
             yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
         if (closed := float(sufficient.closed.min())) < MIN_HELD:
             yield Finding("halves differ", (), {"share": closed, "p": float(sufficient.p_value.min())})

@@ -43,7 +43,7 @@ SPELLS = 3  # of time, in each of which moves may be others
 NEIGHBOURS = 7  # embeddings that say the state of another
 MIN_VISITS = 10  # of a state, so that what is said of it counts
 MIN_SHARE = 0.9  # of the log-odds' gain, that states must reach
-READ, SURE = 0.95, 0.01  # share of a state that must be read right, and how likely less is by chance
+MIN_READ, MAX_P_VALUE = 0.95, 0.01  # share of a state that must be read right, and how likely less is by chance
 MIN_NATS = 5.0  # nats from which on two states differ
 APART = 10.0  # between embeddings of different steps, where each step has states of its own
 
@@ -332,6 +332,6 @@ def _readable(z: Floats, code: Labels, labels: Labels, new: NDArray[np.bool_]) -
     worst = -1, 1.0
     for s in np.unique(own):
         n, share = int((own == s).sum()), float(right[own == s].mean())
-        if n >= MIN_VISITS and share < worst[1] and bdtrc(round(n * (1 - share)) - 1, n, 1 - READ) < SURE:
+        if n >= MIN_VISITS and share < worst[1] and bdtrc(round(n * (1 - share)) - 1, n, 1 - MIN_READ) < MAX_P_VALUE:
             worst = int(s), share
     return float(right.mean()), worst

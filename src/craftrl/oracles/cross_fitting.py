@@ -30,7 +30,7 @@ from craftrl.oracles.learned import calibration, stratified_folds
 Maker = Callable[[], BaseEstimator]
 FLOOR = 1e-6  # probabilities are kept this far from 0
 MIN_ROWS = 3  # rows of a class without which it is not learned; CalibratedClassifierCV needs one in each of its folds
-HEARD = 6  # held-out rows of the rarest class that an error rate is measured on, at least
+MIN_HELD_OUT = 6  # held-out rows of the rarest class that an error rate is measured on, at least
 FEW_ROWS = 20_000  # of a training set that one thread is fastest with
 LOOKED_AT = 1000  # rows on which a classifier is asked whether its training went well
 FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)  # of classifiers
@@ -139,7 +139,7 @@ class Clones:
         with many classes each fold takes long.
         """
         rarest = int(np.unique(label, return_counts=True)[1].min(initial=len(label)))
-        turns = min(folds, -(-HEARD * folds // max(rarest, 1)))
+        turns = min(folds, -(-MIN_HELD_OUT * folds // max(rarest, 1)))
         fold_of = stratified_folds(label, folds, np.random.default_rng(self.seed))
         log_p = np.empty((len(x), n_classes))
         for fold in range(turns):

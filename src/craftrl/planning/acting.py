@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, quoted
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import check_same_observations
-from craftrl.planning.grounding import STRAY, Grounding
+from craftrl.planning.grounding import READING_ERRORS, Grounding
 from craftrl.planning.plan import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
 
 CONFIRMED = 0.9  # how likely the goal must be, beside being read, to count as reached
@@ -55,8 +55,8 @@ class Filter:
             others = max(1, graph.sizes[0 if h is None else h - 1] - 1)  # that a frame may be read as wrongly
             ways = float(sum(p / graph.out_degree[s] for s, p in self.belief.items() if read in graph.successors(s)))
             surprise = (1 - UNSEEN) * ways + UNSEEN / others
-            here = (expected.get(read, 0.0) + SURPRISING * surprise) * (1 - STRAY)
-            expected = {t: p * STRAY / others for t, p in expected.items()} | {read: here}
+            here = (expected.get(read, 0.0) + SURPRISING * surprise) * (1 - READING_ERRORS)
+            expected = {t: p * READING_ERRORS / others for t, p in expected.items()} | {read: here}
         total = sum(expected.values())
         self.belief = {t: p / total for t, p in expected.items() if p > MIN_BELIEF * total}
 

@@ -22,14 +22,16 @@ from craftrl.planning.graph import StateGraph, check_same_observations
 from craftrl.planning.latent import LatentActions
 
 MAX_ACTIONS = 10**6
-STRAY = 0.05  # labels with a reading error, taken for granted: encoders of a few percent error must do no harm
-SURE = 0.5  # an option is taken as known once it is likelier than all others together
-NEW = 0.1  # how plausible a successor is that the videos never show, beside one that they show
-CERTAIN = 0.9  # an action that was never tried is known if what is excluded leaves one successor about this surely
-TRUST = 0.9  # how far labels of the same latent action in other states are trusted here
-PSEUDO = 1.0  # labels that what is expected beforehand is worth, where one action has several successors
-NEWS = 0.01  # a change of probability after which other states are looked at again
-RARER = 1e-3  # how rarely reading errors alone may make as many contradictions as were seen
+READING_ERRORS = (
+    0.05  # share of labels that are taken to be wrong: encoders with a few percent of errors must do no harm
+)
+MAJORITY = 0.5  # a latent action or a successor is taken as known once it is likelier than all others together
+UNSEEN_WEIGHT = 0.1  # how plausible a successor is that the videos never show, beside one that they show
+BY_EXCLUSION = 0.9  # how likely one successor of an untried action must be, once others are excluded, to count as known
+TRANSFER = 0.9  # how likely labels of the same latent action in other states hold here
+PRIOR_LABELS = 1.0  # labels that the prior is worth, where one action has several successors
+MIN_CHANGE = 0.01  # a change of probability after which other states are looked at again
+MAX_P_VALUE = 1e-3  # how likely reading errors alone make as many contradictions as were seen; below it, actions slip
 
 
 class KnownMoves(NamedTuple):
@@ -72,7 +74,7 @@ class Outcomes:
         as likely as the likeliest: what an action does now and then, by slipping, is not what it is taken for.
         """
         if self.deterministic:
-            return (self.chance > SURE) & self.known[:, None]
+            return (self.chance > MAJORITY) & self.known[:, None]
         return (self.chance >= self.chance.max(axis=1, keepdims=True, initial=0) / 2) & self.known[:, None]
 
     @cached_property
@@ -84,7 +86,7 @@ class Outcomes:
     def next_trial(self) -> int:
         """The least tried action that could make a move which none is known to make; else the least known action."""
         hope = self.chance[:, self.left].sum(axis=1) if self.left.any() else (~self.known).astype(float)
-        hopeless = hope < STRAY / len(hope) if self.left.any() else self.known
+        hopeless = hope < READING_ERRORS / len(hope) if self.left.any() else self.known
         return int(np.lexsort((np.arange(len(hope)), -hope.round(6), self.tried, hopeless))[0])
 
 
@@ -209,7 +211,7 @@ class Grounding:
                 against += sum(n for n, _ in ranked[1:])
                 if len(ranked) > 1 and ranked[1][0] > worst[0]:
                     worst = (ranked[1][0], s, a, ranked[0][1], ranked[1][1])
-        if not against or binom.sf(against - 1, labels, STRAY) >= RARER:
+        if not against or binom.sf(against - 1, labels, READING_ERRORS) >= MAX_P_VALUE:
             return ""
         _, s, a, t, other = worst
         return (
@@ -297,10 +299,10 @@ class _LatentLabels:
         if g < 0 or share is None:
             return ()
         evidence = self._evidence.setdefault(g, np.zeros((self.n_actions, self.n)))
-        evidence[action] += np.log((1 - STRAY) * share + STRAY)
+        evidence[action] += np.log((1 - READING_ERRORS) * share + READING_ERRORS)
         before = self._belief.get(g)
         self._belief[g] = assign(evidence, np.ones(evidence.shape), np.ones(self.n, dtype=bool))
-        news = before is None or np.abs(self._belief[g] - before).max() > NEWS
+        news = before is None or np.abs(self._belief[g] - before).max() > MIN_CHANGE
         return np.flatnonzero(self.group == g).tolist() if news else ()
 
     def predicted(self, node: int, successors: Ints) -> tuple[Floats, Bools] | None:
@@ -311,7 +313,7 @@ class _LatentLabels:
         nothing = np.zeros(self.n)
         share = np.array([self._share.get((node, t), nothing) for t in successors.tolist()]).reshape(-1, self.n)
         predicted = belief @ share.T
-        return predicted, (belief.max(axis=1) > SURE) & (predicted.sum(axis=1) > SURE)
+        return predicted, (belief.max(axis=1) > MAJORITY) & (predicted.sum(axis=1) > MAJORITY)
 
 
 def _outcomes(
@@ -329,19 +331,19 @@ def _outcomes(
     for (a, t), n in seen.items():
         times[a, column[t]] = n
     tried = times.sum(axis=1)
-    weight = np.concatenate([np.ones(len(videos)), np.full(len(new) + 1, NEW)])  # the last for one never seen
+    weight = np.concatenate([np.ones(len(videos)), np.full(len(new) + 1, UNSEEN_WEIGHT)])  # the last for one never seen
     prior, known = np.tile(weight, (n_actions, 1)), tried > 0
     if elsewhere is not None:
         predicted, said = elsewhere
-        mixed = TRUST * np.pad(predicted, ((0, 0), (0, len(new) + 1))) + (1 - TRUST) * prior / weight.sum()
+        mixed = TRANSFER * np.pad(predicted, ((0, 0), (0, len(new) + 1))) + (1 - TRANSFER) * prior / weight.sum()
         prior, known = np.where(said[:, None], mixed, prior), said | known
     if deterministic:
-        evidence = np.pad(times * np.log((1 - STRAY) / STRAY), ((0, 0), (0, 1)))
+        evidence = np.pad(times * np.log((1 - READING_ERRORS) / READING_ERRORS), ((0, 0), (0, 1)))
         chance = assign(evidence, prior, np.arange(len(successors) + 1) < len(videos))[:, :-1]
-        known = known | (chance.max(axis=1, initial=0) > CERTAIN)
+        known = known | (chance.max(axis=1, initial=0) > BY_EXCLUSION)
     else:
         expected = prior[:, :-1] / prior.sum(axis=1, keepdims=True)
-        chance = (times + PSEUDO * expected) / (tried[:, None] + PSEUDO)
+        chance = (times + PRIOR_LABELS * expected) / (tried[:, None] + PRIOR_LABELS)
     return Outcomes(successors, len(videos), chance, known, tried, deterministic)
 
 
@@ -358,7 +360,7 @@ def assign(evidence: Floats, prior: Floats, required: Bools) -> Floats:
     """
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     belief = _normalised(prior * likelihood)
-    known = belief.max(axis=1) > SURE
+    known = belief.max(axis=1) > MAJORITY
     claimed = np.zeros(len(required), dtype=bool)
     claimed[belief[known].argmax(axis=1)] = True
     left = required & ~claimed

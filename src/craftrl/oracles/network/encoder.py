@@ -27,8 +27,8 @@ from craftrl.oracles.network.trunks import SavableModule, Standardise, Trunk
 
 MAX_PROTOTYPES = 8000  # embeddings that states are read by, at most
 MIN_PROTOTYPES = 16  # of each state at least, where there are as many
-SHARP = 8.0  # one at twice the distance says 2 ** -16 as much: what counts are the few nearest, at any density
-CORE = 0.5  # of the usual distance between neighbours: below it, distances make no difference
+POWER = 8.0  # one at twice the distance says 2 ** -16 as much: what counts are the few nearest, at any density
+CORE_RADIUS = 0.5  # of the usual distance between neighbours: below it, distances make no difference
 NEIGHBOUR = 5  # which neighbour's distance is the usual one
 FAR = 1e3  # where the prototype of a state lies that was never seen
 
@@ -63,7 +63,7 @@ class StateHead(SavableModule):
         (n, prototypes)."""
         there = self.prototypes
         squares = (phi.square().sum(1, keepdim=True) - 2 * phi @ there.T + there.square().sum(1)).clamp_min(0)
-        said = -SHARP * torch.log1p(squares / self.core.square())
+        said = -POWER * torch.log1p(squares / self.core.square())
         if hidden is not None:
             said = said.masked_fill(hidden, -torch.inf)
         return torch.cat([part.logsumexp(dim=1, keepdim=True) for part in said.split(self.counts, dim=1)], dim=1)
@@ -89,7 +89,7 @@ def fit_head(
     head = StateHead(phi.layers[0].in_features, z.shape[1], np.bincount(own, minlength=n_states).tolist())  # type: ignore[arg-type]
     head.phi, head.scale, head.prototypes = copy.deepcopy(phi).cpu(), copy.deepcopy(scale), points
     near = cKDTree(points).query(points, min(NEIGHBOUR + 1, len(points)))[0].reshape(len(points), -1)[:, -1]
-    head.core = torch.tensor(CORE * float(np.median(near)) + 1e-3, dtype=torch.float32)
+    head.core = torch.tensor(CORE_RADIUS * float(np.median(near)) + 1e-3, dtype=torch.float32)
     with torch.no_grad():
         parts = np.array_split(np.arange(len(own)), max(1, len(own) // 1000))
         hidden = (torch.from_numpy(of[part, None] == of) for part in parts)

@@ -29,7 +29,7 @@ from craftrl.oracles.network.ranks import begin, check_ranks
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import Standardise
 
-READ = 4096  # embeddings whose states are read at once
+READ_AT_ONCE = 4096  # embeddings whose states are read at once
 MAX_DIM, MAX_NETWORKS = 2**16, 1000
 
 
@@ -165,5 +165,5 @@ class PreparedNetwork(PreparedLearned):
         head = encoder.head
         with torch.no_grad():
             phi = torch.from_numpy(self.pairs().phi[:, h - 1]).to(encoder.device)
-            parts = [head.read(head.scale(part)).argmax(dim=1).cpu() for part in phi.split(READ)]
+            parts = [head.read(head.scale(part)).argmax(dim=1).cpu() for part in phi.split(READ_AT_ONCE)]
         return np.where(self.tau.present(h), torch.cat(parts).numpy(), -1)
