@@ -160,7 +160,7 @@ def test_small_tiles_change_nothing(example, monkeypatch):
     counter, before, others, after = chain.counter, chain.before[1], chain.seen[1], chain.after[1]
 
     def found():
-        exact, bound = (f(counter, before, others, after) for f in (engine.full_dependence, engine.likely_dependence))
+        exact, bound = (f(counter, before, others, after) for f in (engine.full_dependence, engine.dependence_bound))
         return exact, bound, engine.agent_dependence(counter, before, others)
 
     whole = found()

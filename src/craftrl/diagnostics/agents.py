@@ -1,9 +1,9 @@
 """Which agents to compare? What their data says before any state is learned.
 
 CRAFT needs agents that are in the same places and move differently there, and enough of both (Equations 4 and 5 of the
-paper: eta, alpha and nu). None of the three can be read off raw observations, but each has a shadow there: how well
-single observations tell two agents apart (`places`), how much the next observation adds (`moves`), and whether more is
-told than chance would tell (`p_value`).
+paper: eta, alpha and nu). None of the three can be read off raw observations, but each leaves a trace there: how well
+single observations tell two agents apart (`places`), how much the next observation adds (`moves`), and whether that is
+more than chance gives (`p_value`).
 
 All agents are told apart at once: one model of log-odds for all of them, learned from one half of the trajectories and
 asked about the other, in turn. What it says of two of them is read off it. Each agent's recordings count as two groups,

@@ -42,7 +42,7 @@ def full_dependence(counter: Counter, given: View, others: View, target: View) -
     return found
 
 
-def likely_dependence(counter: Counter, given: View, others: View, target: View) -> Int64:
+def dependence_bound(counter: Counter, given: View, others: View, target: View) -> Int64:
     """A lower bound of `full_dependence` for all pairs of encoders: (I, J).
 
     For each target only that one of `others` is tried which it depends on most by itself.

@@ -54,7 +54,7 @@ class Oracle(BaseEstimator, Savable, ABC):
         """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""
 
     def refits(self) -> int:
-        """How many refits on resampled data `diagnose` makes unless told."""
+        """How many refits on resampled data `diagnose` makes where `n_resamples` is not given."""
         return 10
 
     def shows_progress(self) -> bool | None:

@@ -33,7 +33,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
 from craftrl.core.oracle import Coupling
 from craftrl.engine.counting import Counter, Int64, Tile
-from craftrl.engine.dependence import agent_dependence, full_dependence, likely_dependence
+from craftrl.engine.dependence import agent_dependence, dependence_bound, full_dependence
 from craftrl.engine.packing import LANES, View
 
 SECONDS_EACH = 25e-9  # for a cell of a table or a vector of bits, measured
@@ -146,8 +146,8 @@ class MarkovChain:
     def _bounds(self, h: int) -> Int64:
         """Dependences of all pairs of codes of h and h + 1, from below."""
         before, after = self.before[h], self.after[h]
-        bounds = likely_dependence(self.counter, before, self.seen[h], after)
-        bounds += likely_dependence(self.counter, after, after, before).T
+        bounds = dependence_bound(self.counter, before, self.seen[h], after)
+        bounds += dependence_bound(self.counter, after, after, before).T
         return bounds
 
 

@@ -104,7 +104,7 @@ class Clones:
             return _fitted(x, label, make, ask)
         except FAILURES as error:
             if not self.replaced:
-                self._tell(error, x, label)
+                self._warn_or_refuse(error, x, label)
             self.replaced += 1
         try:
             return _fitted(x, label, _linear_discriminant, ask)
@@ -113,7 +113,7 @@ class Clones:
 
             return DummyClassifier(strategy="prior").fit(x, label)
 
-    def _tell(self, error: Exception, x: Floats, label: Ints) -> None:
+    def _warn_or_refuse(self, error: Exception, x: Floats, label: Ints) -> None:
         """Warn that rows were too few, or refuse a classifier that no rows are enough for."""
         name, d = type(self.classifier).__name__, x.shape[1]
         plenty = np.random.default_rng(self.seed).normal(size=(min(max(4 * d, 200), 2000), d))
@@ -122,7 +122,7 @@ class Clones:
         except FAILURES as always:
             raise InvalidParameterError(
                 f"classifier must be one that learns; {name} fails on {len(plenty)} rows of {d} random features, too: "
-                f"{_first_line(always)}; mend it or give another one."
+                f"{_first_line(always)}; correct it or give another one."
             ) from always
         warnings.warn(
             f"{name} could not learn {len(np.unique(label))} classes from {len(x)} rows ({_first_line(error)}): a "
@@ -135,8 +135,8 @@ class Clones:
     def held_out(self, x: Floats, label: Ints, n_classes: int, folds: int) -> tuple[Bools, Floats]:
         """Which rows (m,), and their log-probabilities (those, n_classes) from clones that did not see them.
 
-        As many folds take their turn as it takes to hear enough rows of the rarest class: error rates need no more, and
-        with many classes each fold takes long.
+        No more folds are held out than give enough rows of the rarest class to measure error rates: with many classes
+        each fold takes long.
         """
         rarest = int(np.unique(label, return_counts=True)[1].min(initial=len(label)))
         turns = min(folds, -(-MIN_HELD_OUT * folds // max(rarest, 1)))
