@@ -64,7 +64,7 @@ def pairs(tau, training=TRAINING, stop_after=None):
             raise KeyboardInterrupt
 
     patches = patch.object(loop.Checkpoint, "save", stopping), patch.object(loop, "descend", noting)
-    with patches[0], patches[1], patch.object(loop, "EVERY", 6):
+    with patches[0], patches[1], patch.object(loop, "EVALUATE_EVERY", 6):
         try:
             fit = oracle(training).prepare(tau).pairs()
         except KeyboardInterrupt:
