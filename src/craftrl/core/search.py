@@ -36,7 +36,7 @@ from craftrl.core.partition import (
 
 __all__ = ["climb", "refine"]
 
-NEAR, CLOSE = 12, 5  # the nearest of blocks with which a block may merge; of codes whose blocks a code may join
+NEAR, CLOSE = 12, 5  # nearest codes: of those whose blocks may merge, and whose blocks a code may join
 LONGEST = 2  # edges of a block's tree at which it may be divided
 TRIES = 4  # ways to divide a block that are tried to the end
 GROWTH, TURNS = 3, 8  # of refinement: times as many blocks in a turn, and turns
@@ -115,7 +115,8 @@ class _Climb:
         gain, cost = score(moves, part, int(part[-1]) + 1)
         self.each: Floats = gain - cost
         self.far = squareform(pdist(moves.places))
-        self.close = np.argsort(self.far, axis=1, kind="stable")[:, 1 : CLOSE + 1]
+        self.near = np.argsort(self.far, axis=1, kind="stable")[:, 1 : NEAR + 1]
+        self.close = self.near[:, :CLOSE]
         self.tried: set[tuple[str, bytes]] = set()  # what was done in vain, and the codes with which
 
     def sweep(self) -> float:
@@ -240,13 +241,9 @@ class _Climb:
         self.part, self.each = number[part], each[names]
 
     def _pairs(self) -> list[tuple[int, int]]:
-        """Each block and those that are nearest to it, by the nearest two of their codes."""
-        S, order = int(self.part[-1]), np.argsort(self.part[:-1], kind="stable")
-        first = np.searchsorted(self.part[:-1][order], np.arange(S))
-        far = np.minimum.reduceat(np.minimum.reduceat(self.far[order][:, order], first), first, axis=1)
-        close = np.argsort(far + np.diag(np.full(S, np.inf)), axis=1)[:, : min(NEAR, S - 1)]
-        a, b = np.repeat(np.arange(S), close.shape[1]), close.ravel()
-        pairs = np.unique(np.stack([np.maximum(a, b), np.minimum(a, b)], axis=1), axis=0)
+        """Blocks with codes that are near each other."""
+        a, b = np.repeat(self.part[:-1], self.near.shape[1]), self.part[self.near.ravel()]
+        pairs = np.unique(np.stack([np.maximum(a, b), np.minimum(a, b)], axis=1)[a != b], axis=0)
         return [(int(i), int(j)) for i, j in pairs]
 
     def _prior(self, part: Ints, B: int) -> float:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,8 @@ __all__ = ["Found", "find_states"]
 FINE, IN_FINE = 1000, 25  # fine cells, which the chains emit: at most, and observations in each on average
 FIRST = (100, 140, 200, 400, 800)  # cells of first partitions: few have all moves, many are pure
 COARSE = (2, 4, 8)  # blocks of cells from which these are refined
-CLIMBED, FEW = 2, 20  # of the first partitions, how many are climbed as well, from so many blocks at most
+FEW, SOFT = 40, 0.3  # cells, all of which may be states at first; the weight of closure where climbs start
+GRAINS, ABOVE = (1.0, 0.7, 1.5), 1.5  # of climbs: times as many cells; times as many states as were found so
 CELLS, IN_STATE, LEAST = 100, 8, 4  # on which states are scored: in all, for each state on average, in each; at least
 SLIP = 0.01  # the probability that an observation is read as any other
 STEPS = 5  # of expectation-maximisation: many drift where moves remember more than the state
@@ -166,24 +166,38 @@ def find_states(
 
 
 def _firsts(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Labels]:
-    """First states (m,) of all observations, on cells of several sizes: refined, and on large cells also climbed.
+    """First states (m,) of all observations, on cells of several sizes: some climbed, some refined.
 
-    Refinement finds states that persistent noise divides; a climb, those of observations that are often misread.
+    A climb starts from cells cut where a score is best, and finds states of observations that are often misread;
+    refinement finds states that persistent noise divides.
     """
     tree, M = linkage(data.centres, "ward"), len(data.centres)
 
-    def cut(B: int) -> Labels:
-        return tidy(fcluster(tree, min(B, M), "maxclust"))
+    def cut(B: float) -> Labels:
+        return tidy(fcluster(tree, min(round(B), M), "maxclust"))
 
-    for i, cells in enumerate(FIRST):
-        group = cut(cells)
+    def cells(number: float) -> tuple[Labels, Moves, Labels]:
+        """The cell (M,) of each fine cell, the moves of cells, and a fine cell in each."""
+        group = cut(number)
         moves = data.moves(group[data.fine], int(group.max()) + 1)
-        first = np.unique(group, return_index=True)[1]  # cuts of one tree: groups lie inside of larger ones
+        return group, moves, np.unique(group, return_index=True)[1]  # cuts of one tree: parts are unions of cells
+
+    def climbed(part: Labels, grain: float = 1.0) -> Labels:
+        group, moves, first = cells(max(CELLS * grain, IN_STATE * (int(part.max()) + 1)))
+        return np.asarray(climb(moves, part[first], rng, drives)[0][group])
+
+    parts = [cut(B) for B in np.unique(np.geomspace(2, max(M // 3, min(M, FEW)), 24).astype(int))]
+    moves = data.moves(data.fine, M)
+    gain, cost = np.transpose([score(moves, with_start(part), int(part.max()) + 2).sum(axis=1) for part in parts])
+    start = parts[int(np.argmax(gain - SOFT * cost))]
+    found = [climbed(start, grain) for grain in GRAINS if grain == 1.0 or IN_STATE * (start.max() + 1) < CELLS * grain]
+    most = max(int(part.max()) + 1 for part in found)
+    found += map(climbed, [part for part in parts if part.max() > ABOVE * most][:1])
+    yield from (part[data.fine] for part in found)
+    for number in FIRST:
+        group, moves, first = cells(number)
         yield refine(moves, [cut(B)[first] for B in COARSE])[group][data.fine]
-        if i < CLIMBED:
-            start = max((cut(B)[first] for B in range(2, FEW + 1)), key=partial(worth, moves))
-            yield climb(moves, start, rng, drives)[0][group][data.fine]
-        if cells >= M:
+        if number >= M:
             break
 
 
