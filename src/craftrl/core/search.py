@@ -63,7 +63,7 @@ def refine(moves: Moves, coarse: Iterable[Labels]) -> Ints:
     grown: dict[tuple[bytes, int], list[tuple[float, float, Ints]]] = {}
 
     def finer(part: Ints, ways: int) -> list[tuple[float, float, Ints]]:
-        """Partitions by the moves among the blocks of `part`, what each tells of the agents, and how open it is."""
+        """The gains and costs of partitions by the moves among the blocks of `part`, and these partitions."""
         key = part.tobytes(), ways
         if key not in grown:
             blocks = np.eye(part.max() + 2)[with_start(part)]
