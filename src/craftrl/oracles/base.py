@@ -12,11 +12,9 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from craftrl.arguments import quoted
 from craftrl.core.oracle import PreparedOracle
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidParameterError
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,3 @@ class Oracle(BaseEstimator, Savable, ABC):
 
     def saved(self) -> dict[str, Any]:
         return self.get_params(deep=False)
-
-
-def check_data(tau: Any) -> None:
-    """A dataset, or what stands for one whose trajectories lie elsewhere and has its sizes alone."""
-    if isinstance(tau, type) or not hasattr(tau, "obs_shape"):
-        raise InvalidParameterError(f"tau must be a TrajectoryDataset; {quoted(tau)} was given.")

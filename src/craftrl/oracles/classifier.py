@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, is_classifier
 
-from craftrl.arguments import check_flag, check_whole, quoted
+from craftrl.arguments import check_flag, check_kind, check_whole, quoted
 from craftrl.arrays import Floats, Ints, Observations
 from craftrl.core.encoders import ConstantEncoder
-from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Oracle, check_data
+from craftrl.oracles.base import Oracle
 from craftrl.oracles.cross_fitting import Clone, Clones, calibrated_by_others, few_threads
 from craftrl.oracles.learned import (
     PreparedLearned,
     calibration,
     check_independent,
+    judged,
     stratified_folds,
     to_bins,
 )
@@ -79,7 +79,7 @@ class ClassifierOracle(Oracle):
         self.repeats = repeats
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedClassifier:
-        check_data(tau)
+        check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
         check_whole("repeats", self.repeats, 1, MAX_REPEATS)
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_flag("calibrate", self.calibrate)
@@ -118,19 +118,15 @@ class PreparedClassifier(PreparedLearned):
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Trained once, whatever the grid; calibrated step by step."""
         check_independent(coupling, "ClassifierOracle", "only the encoders of a finite class can be chained")
-        n, H, K = self.tau.n, self.tau.H, self.tau.K
-        bins = np.full((n, H - 1, K - 1), -1, dtype=np.int16)
-        loss, chance, p_value = np.zeros((3, H - 1))
-        scale, shift = self._calibration
-        for h in range(1, H):
-            there = self.tau.present(h + 1)
-            agent, said = self.tau.agent[there], self._log_p[there, h - 1]
-            log_p = np.asarray(log_softmax(said * scale[h - 1] + shift[h - 1], axis=1))
-            bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
-            if self.calibrate:
-                log_p = calibrated_by_others(said, agent, self.fold_of[0][there])
-            loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
-            chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
+        tau, (scale, shift) = self.tau, self._calibration
+        log_p = np.asarray(log_softmax(self._log_p * scale[:, None] + shift, axis=2))
+        bins = to_bins(log_p[..., :1] - log_p[..., 1:], grid)
+        bins[tau.lengths[:, None] <= np.arange(1, tau.H)] = -1
+        for h in range(1, tau.H if self.calibrate else 1):
+            there = tau.present(h + 1)
+            said, fold = self._log_p[there, h - 1], self.fold_of[0][there]
+            log_p[there, h - 1] = calibrated_by_others(said, tau.agent[there], fold)
+        loss, chance, p_value = judged(log_p, tau.agent, tau.lengths)
         # For trajectories to come, of each repeat the clone of the last fold answers, which saw all but that.
         f = ClassifierLogOdds(tuple(clones[-1] for clones in self._of_pairs), scale, shift)
         return LogOdds(bins, loss, chance=chance, p_value=p_value, f=f)
@@ -150,8 +146,8 @@ class PreparedClassifier(PreparedLearned):
 
     @cached_property
     def _log_p(self) -> Floats:
-        """Log-probabilities (n, H-1, K) of the agents of all pairs, averaged over repeats; NaN where there is none."""
-        found = np.full((self.tau.n, self.tau.H - 1, self.tau.K), np.nan)
+        """Log-probabilities (n, H-1, K) of the agents of all pairs, averaged over repeats; 0 where there is none."""
+        found = np.zeros((self.tau.n, self.tau.H - 1, self.tau.K))
         for h in range(1, self.tau.H):
             rows = np.flatnonzero(self.tau.present(h + 1))
             x, x_next = (_as_vectors(self.tau.at(step)[rows]) for step in (h, h + 1))

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_room_in_memory, check_whole, quoted
+from craftrl.arguments import check_kind, check_room_in_memory, check_whole, quoted
 from craftrl.arrays import Ints
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import LEVEL, dependence
 from craftrl.core.grid import Grid
-from craftrl.core.labels import Labels, renamed
+from craftrl.core.labels import Labels, crossed, paired, renamed
 from craftrl.core.losses import FIXED_POINT, best_bins, best_relabelling, separation_loss
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.saved import Savable
@@ -34,7 +34,7 @@ from craftrl.engine.counting import Counter, count_groups
 from craftrl.engine.packing import Part, Parts, View, Words, pack_coordinates, pack_functions
 from craftrl.engine.threads import usable_threads
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.oracles.base import Choice, Oracle, check_data
+from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.couplings import MarkovChain, chain_views, obstacle, shortest_path
 
 EncoderFunction = Callable[[NDArray[Any]], Any]
@@ -209,7 +209,7 @@ class PreparedCounting(PreparedOracle):
     N_s: int
 
     def __init__(self, oracle: CountingOracle, tau: TrajectoryDataset) -> None:
-        check_data(tau)
+        check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
         check_whole("n_values", oracle.n_values, 2, MAX_VALUES, "it is the most values that an encoder may take")
         usable_threads(oracle.n_threads)
         if oracle.ray is not None and not (isinstance(oracle.ray, str) and RAY.fullmatch(oracle.ray)):
@@ -251,32 +251,36 @@ class PreparedCounting(PreparedOracle):
 
         one_encoder  whether all pairs are of the same one, which was chosen for all steps together
         """
-        counts = np.zeros((len(pairs), self.N_s, self.N_s, self.tau.K), dtype=np.int64)
+        n, K, V = self.tau.n, self.tau.K, self.N_s
+        cells, last = [], CONSTANT
+        after: Labels = np.zeros(n, dtype=np.int16)
         for h, (i, j) in enumerate(pairs, start=1):
-            first = View(0) if i == CONSTANT else View(h, slice(i, i + 1))
-            found = self.counter.pairs(first, View(h + 1, slice(j, j + 1)))[..., 0, 0].transpose(1, 2, 0)
-            counts[h - 1, : len(found)] = found
+            before = after if i == last else self.values(h, i)
+            last, after = j, self.values(h + 1, j)
+            cells.append(paired(before, after, V))
+        counts = np.stack([crossed(cell, self.tau.agent, sizes=(V * V, K)) for cell in cells])
         tables, fixed = best_bins(counts, grid)
-        loss = fixed.sum(axis=(1, 2)) / FIXED_POINT / np.maximum(counts.sum(axis=(1, 2, 3)), 1)
-        bins = np.full((len(pairs), self.tau.n, self.tau.K - 1), -1, dtype=np.int16)
-        known: tuple[int, Labels] = CONSTANT, np.zeros(self.tau.n, dtype=np.int16)
-        for h, ((i, j), table) in enumerate(zip(pairs, tables), start=1):
-            before = known[1] if i == known[0] else self.values(h, i)
-            known = j, self.values(h + 1, j)
-            cell = np.where(known[1] < 0, -1, before.astype(np.int32) * self.N_s + known[1])
-            rows = np.concatenate([table.reshape(-1, self.tau.K - 1), bins[h - 1, :1]]).astype(np.int16)
-            np.take(rows, cell, axis=0, out=bins[h - 1], mode="wrap")
+        loss = fixed.sum(axis=1) / FIXED_POINT / np.maximum(counts.sum(axis=(1, 2)), 1)
+        bins = np.empty((len(pairs), n, K - 1), dtype=np.int16)
+        for own, table, cell in zip(bins, tables, cells):
+            own[:] = np.append(table, np.full((1, K - 1), -1), axis=0)[cell]
         # A pair of values that was never seen says no more than the agents' shares.
-        shares = np.log(counts.sum(axis=(1, 2)).clip(1))[:, None, None]
-        seen = counts.sum(axis=-1, keepdims=True) > 0
-        values = np.where(seen, grid.values[tables], shares[..., :1] - shares[..., 1:])
+        shares = np.log(counts.sum(axis=1, keepdims=True).clip(1))
+        values = np.where(counts.any(axis=-1, keepdims=True), grid.values[tables], shares[..., :1] - shares[..., 1:])
+        shape = len(pairs), V, V, K - 1
+        encoders = tuple((self._own(h, i), self._own(h + 1, j)) for h, (i, j) in enumerate(pairs, start=1))
+        models = zip(pairs, tables.reshape(shape), loss.tolist())
         return LogOdds(
             bins.transpose(1, 0, 2),
             loss,
-            tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss)),
+            tuple(FinitePairModel(i, j, table, mean) for (i, j), table, mean in models),
             p_value=self._p_values(counts, pairs, one_encoder),
-            f=FiniteLogOdds(self.oracle, tuple(pairs), values),
+            f=FiniteLogOdds(encoders, values.reshape(shape)),
         )
+
+    def _own(self, h: int, index: int) -> Encoder:
+        """Encoder `index` of Phi_h with its own values."""
+        return ConstantEncoder() if index == CONSTANT else self.oracle.encoder(h, index, np.arange(self.N_s))
 
     def _p_values(self, counts: Ints, pairs: Sequence[tuple[int, int]], one_encoder: bool) -> NDArray[np.float64]:
         """Of every step's table, which is the best of all pairs of encoders there, or of all encoders where one serves
@@ -285,8 +289,8 @@ class PreparedCounting(PreparedOracle):
         In a chain the first encoder of a pair is the second of the pair before. Where that pair tells the agents apart,
         this one adds one choice, not two. Where it does not, the chain was free to choose both for this pair alone.
         """
-        tables = counts.reshape(len(pairs), -1, self.tau.K).transpose(1, 0, 2)
-        log_p, _ = dependence(np.ascontiguousarray(tables), np.zeros(len(tables), dtype=np.int64))
+        tables = np.ascontiguousarray(counts.transpose(1, 0, 2))
+        log_p, _ = dependence(tables, np.zeros(len(tables), dtype=np.int64))
         known = pairs[0][0] == CONSTANT  # whether the first encoder was settled by what comes before
         for h in range(1, len(pairs) + 1):
             log_p[h - 1] += np.log((1 if known or one_encoder else self.n_encoders(h)) * self.n_encoders(h + 1))
@@ -407,35 +411,16 @@ class FiniteEncoder(ValueEncoder, Savable):
 class FiniteLogOdds(Savable):
     """f_h looks up the values of two encoders in a table.
 
-    oracle  the class that the encoders are from
-    pairs   the numbers (i, j) of phi_h and phi_{h+1} in it, for each h; i = -1 for the constant encoder
-    values  float (H-1, N_s, N_s, K-1): a grid point for each pair of values, which is the log-odds rounded to alpha/4
-            and clipped where eta says; for a pair that was never seen, the log-odds of the agents' shares
+    encoders  (phi_h, phi_{h+1}) for each h
+    values    float (H-1, N_s, N_s, K-1): a grid point for each pair of values, which is the log-odds rounded to alpha/4
+              and clipped where eta says; for a pair that was never seen, the log-odds of the agents' shares
 
     Paper: Line 10
     """
 
-    oracle: CountingOracle
-    pairs: tuple[tuple[int, int], ...]
+    encoders: tuple[tuple[Encoder, Encoder], ...]
     values: NDArray[np.float64]
 
     def __call__(self, x: NDArray[Any]) -> NDArray[np.float64]:
-        found = []
-        for h, ((i, j), table) in enumerate(zip(self.pairs, self.values), start=1):
-            first = np.zeros(len(x), dtype=np.int64) if i == CONSTANT else self._read(h, i, x[:, h - 1])
-            found.append(table[first, self._read(h + 1, j, x[:, h])])
-        return np.stack(found, axis=1)
-
-    def _read(self, h: int, index: int, x_h: NDArray[Any]) -> Ints:
-        return self.oracle.encoder(h, index, np.arange(self.values.shape[1]))(x_h)
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any], given: Any) -> FiniteLogOdds:
-        """With the oracle that was given, for functions that no file holds."""
-        oracle = given if isinstance(given, CountingOracle) else parts["oracle"]
-        if getattr(oracle, "encoders", ()) is None:
-            raise InvalidParameterError(
-                "The log-odds of this model read functions, which no file holds; give the oracle that it was fitted "
-                "with: craftrl.load(path, oracle=...)."
-            )
-        return cls(oracle, tuple((int(i), int(j)) for i, j in parts["pairs"]), np.asarray(parts["values"]))
+        both = enumerate(zip(self.encoders, self.values))
+        return np.stack([table[phi(x[:, h]), phi_next(x[:, h + 1])] for h, ((phi, phi_next), table) in both], axis=1)

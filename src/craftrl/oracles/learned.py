@@ -16,10 +16,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.spatial import cKDTree
 from scipy.special import log_softmax
+from sklearn.neighbors import NearestNeighbors
 
 from craftrl.arrays import Floats, Ints
+from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
 from craftrl.core.oracle import Coupling, EncoderFit, PreparedOracle, Separation
@@ -66,12 +67,8 @@ class PreparedLearned(PreparedOracle):
             if not all(sizes):
                 return 0.0
             both, is_new = z[np.concatenate(sets)], np.repeat([False, True], sizes)
-            _, near = cKDTree(both).query(both, min(NEIGHBOURS + 1, len(both)))
-            others = np.where(near == np.arange(len(both))[:, None], -1, near)
-            others[(others >= 0).all(axis=1), -1] = -1  # of several in one place, the own one may not be among them
-            for_new = ((others >= 0) & is_new[others]).sum(axis=1) / sizes[1]
-            for_old = ((others >= 0) & ~is_new[others]).sum(axis=1) / sizes[0]
-            takes = for_new > for_old
+            near = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(both) - 1)).fit(both).kneighbors()[1]
+            takes = is_new[near].sum(axis=1) / sizes[1] > (~is_new[near]).sum(axis=1) / sizes[0]
             return float((~takes[is_new]).mean() + takes[~is_new].mean())
 
         return loss
@@ -115,6 +112,19 @@ def calibration(
     if theta[0] <= 0:
         return 0.0, np.tile(np.log(own.mean(axis=0)), (n_steps, 1))
     return float(theta[0]), theta[1:].reshape(n_steps, K)
+
+
+def judged(log_p: Floats, agent: Ints, lengths: Ints) -> tuple[Floats, Floats, Floats]:
+    """Of each step, on pairs that were not learned from: the loss of log-probabilities (n, H-1, K) of the agents, that
+    of chance, and the p-value of the one against the other; NaN and 1 where there is no pair."""
+    loss, chance, p_value = np.full((3, log_p.shape[1]), np.nan)
+    for i in range(log_p.shape[1]):
+        there = lengths > i + 1
+        said, y = log_p[there, i], agent[there]
+        p_value[i] = held_out_p_value(said, y)
+        if len(y):
+            loss[i], chance[i] = -said[np.arange(len(y)), y].mean(), chance_loss(y)
+    return loss, chance, p_value
 
 
 def stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:

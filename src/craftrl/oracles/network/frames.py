@@ -7,9 +7,7 @@ frames, and kept if it fits into `KEPT` bytes. Everything else is read minibatch
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,14 @@ from craftrl.arguments import quoted
 from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import here
+from craftrl.engine.threads import ordered_map
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import Trunk
 
 SHARE = 0.25  # of a GPU's free memory that frames may take
 KEPT = 2 * 10**9  # bytes of prepared inputs that are kept on a CPU
-AHEAD = 4  # minibatches that are read ahead, by as many threads
+AHEAD = 4  # threads that read minibatches ahead of the network, about two each
 ON_CPU, ON_GPU = 600_000, 24_000_000  # pixels that are read at once: more do not fit into a core's cache; into memory
 SAMPLE = 3000  # observations from which a trunk learns the scale of its inputs
 
@@ -122,24 +121,13 @@ class Frames:
     def _read(self, chunks: Sequence[Ints]) -> Iterator[Tensor | None]:
         """Trajectories (b, H, *obs) of each minibatch, read ahead by other threads; None where they are held."""
         if self._held is not None or self._prepared is not None:
-            yield from [None] * len(chunks)
-            return
+            return iter([None] * len(chunks))
 
         def read(rows: Ints) -> Tensor:
             x = as_tensor(self.tau.rows(rows))
             return x.pin_memory() if self.device.type == "cuda" else x
 
-        with ThreadPoolExecutor(AHEAD) as pool:
-            coming = deque(pool.submit(read, rows) for rows in chunks[:AHEAD])
-            try:
-                for i in range(len(chunks)):
-                    x = coming.popleft().result()
-                    if i + AHEAD < len(chunks):
-                        coming.append(pool.submit(read, chunks[i + AHEAD]))
-                    yield x
-            finally:
-                for future in coming:
-                    future.cancel()
+        return ordered_map(read, chunks, AHEAD)
 
 
 def to_input(x: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from craftrl.arrays import Floats, Ints
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.oracles.learned import calibration
+from craftrl.oracles.learned import calibration, judged
 from craftrl.oracles.network.frames import Frames, as_tensor, read_at_once, to_input
 from craftrl.oracles.network.ranks import gathered
 from craftrl.oracles.network.settings import Training, seeded
@@ -225,25 +225,13 @@ def fit_pairs(
         scale, offsets = calibration(logits[row, step], tau.agent[row], at, steps, DRAWN / (steps * tau.K))
         shift = shift + offsets
     logits = logits * scale + shift
-    f = NetworkLogOdds(of_all, scale, shift, frames.device, np.sort(held))
-    return PairFit(logits, *_judged(logits, tau, held), f, phi, embedding_r2)
-
-
-def _judged(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[Floats, Floats, Floats]:
-    """Of each step, on held-out pairs: the loss of these logits, that of chance, and the p-value; NaN where no pair is
-    held out."""
     log_p = np.asarray(log_softmax(logits[held], axis=2))
-    log_p[tau.lengths[held, None] <= np.arange(1, tau.H)] = 0.0
-    loss, chance, p_value = np.full((3, tau.H - 1), np.nan)
-    for h in range(1, tau.H):
-        there = tau.lengths[held] > h
-        said, y = log_p[there, h - 1], tau.agent[held[there]]
-        p_value[h - 1] = held_out_p_value(said, y)
-        if len(y):
-            loss[h - 1], chance[h - 1] = -said[np.arange(len(y)), y].mean(), chance_loss(y)
+    judgement = judged(log_p, tau.agent[held], tau.lengths[held])
     if not tau.aligned:  # the step means nothing: one test of all of them
-        p_value[:] = held_out_p_value(log_p.sum(axis=1), tau.agent[held])
-    return loss, chance, p_value
+        log_p[tau.lengths[held, None] <= np.arange(1, tau.H)] = 0.0
+        judgement[2][:] = held_out_p_value(log_p.sum(axis=1), tau.agent[held])
+    f = NetworkLogOdds(of_all, scale, shift, frames.device, np.sort(held))
+    return PairFit(logits, *judgement, f, phi, embedding_r2)
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from craftrl.core.oracle import Coupling, EncoderFit, LogOdds
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import is_first_rank
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Oracle, check_data
+from craftrl.oracles.base import Oracle
 from craftrl.oracles.learned import PreparedLearned, check_independent, to_bins
 from craftrl.oracles.network.encoder import NetworkEncoder, fit_head
 from craftrl.oracles.network.frames import Frames
@@ -73,7 +73,7 @@ class NeuralOracle(Oracle):
         self.training = training
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedNetwork:
-        check_data(tau)
+        check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
         self.check()
         check_ranks(tau, self.training or Training(), self.dim, self.embedding, self.networks, self.gaps, self.trunk)
         return PreparedNetwork(self, tau)
