@@ -13,7 +13,6 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
-import skops.io
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -21,12 +20,8 @@ from safetensors import safe_open
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
 
 import craftrl
 from craftrl import (
@@ -381,94 +376,12 @@ def test_models_of_a_newer_version_and_weights_of_another_shape_are_refused(mode
     refused(network, ALTERED)
 
 
-def alter_estimators(path, kind, change):
-    """Change all fitted scikit-learn classifiers of one kind in a file."""
-
-    def in_all(content, tensors):
-        for name, tensor in tensors.items():
-            if tensor.dtype == np.uint8 and tensor.tobytes()[:2] == b"PK":
-                trusted = skops.io.get_untrusted_types(data=tensor.tobytes())
-                estimator = skops.io.loads(tensor.tobytes(), trusted=trusted)
-                if type(estimator) is kind and hasattr(estimator, "classes_"):
-                    change(estimator)
-                tensors[name] = np.frombuffer(skops.io.dumps(estimator), dtype=np.uint8)
-
-    reseal(path, in_all)
-
-
-def in_tree(field, value):
-    """Of the inner nodes of a tree, or of the first tree of a forest."""
-
-    def change(model):
-        tree = np.ravel(getattr(model, "estimators_", [model]))[0].tree_
-        state = tree.__getstate__()
-        state["nodes"][field] = np.where(state["nodes"]["left_child"] >= 0, value, state["nodes"][field])
-        tree.__setstate__(state)
-
-    return change
-
-
-def in_boosting(field, value):
-    def change(model):
-        for predictor, *_ in model._predictors:
-            predictor.nodes[field][predictor.nodes["is_leaf"] == 0] = value
-
-    return change
-
-
-def set_to(**attributes):
-    return lambda model: [setattr(model, name, value) for name, value in attributes.items()]
-
-
-TREES = DecisionTreeClassifier(max_depth=3, random_state=0)
-FOREST = RandomForestClassifier(3, max_depth=3, random_state=0)
-STAGES = GradientBoostingClassifier(n_estimators=2, max_depth=2, random_state=0)
-BOOSTING = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2, random_state=0)
-
-
-@pytest.mark.parametrize(
-    ("classifier", "change"),
-    [
-        (TREES, in_tree("left_child", 10**6)),
-        (TREES, in_tree("right_child", -5)),
-        (TREES, in_tree("left_child", 0)),  # which never ends
-        (TREES, in_tree("feature", 10**6)),
-        (TREES, set_to(n_features_in_=3)),
-        (FOREST, in_tree("right_child", 10**9)),
-        (FOREST, set_to(n_features_in_=100)),
-        (STAGES, set_to(n_trees_per_iteration_=7)),
-        (BOOSTING, in_boosting("feature_idx", 10**6)),
-        (BOOSTING, in_boosting("is_categorical", 1)),
-        (KNeighborsClassifier(3, algorithm="brute"), lambda model: model._y.fill(10**6)),
-        (KNeighborsClassifier(3), set_to(_fit_X=np.zeros((1, 1)))),
-        (SVC(), set_to(_dual_coef_=np.zeros((1, 1)))),
-    ],
-)
-def test_no_index_in_a_classifier_leads_out_of_its_arrays(classifier, change, tmp_path):
-    on_features(classifier).save(tmp_path / "model")
-    alter_estimators(tmp_path / "model", type(classifier), change)
-    refused(tmp_path / "model", f"{ALTERED} .*a classifier has")
-
-
-def test_a_loaded_search_tree_is_made_from_the_data_and_not_from_the_file(tmp_path):
-    model = on_features(KNeighborsClassifier(3, algorithm="kd_tree"))
-    model.save(tmp_path / "model")
-
-    def change(estimator):
-        data, index, *rest = estimator._tree.__getstate__()
-        estimator._tree.__setstate__((data, np.full_like(index, 10**9), *rest))
-
-    alter_estimators(tmp_path / "model", KNeighborsClassifier, change)
-    x = rows_of("features")[0]
-    assert np.array_equal(craftrl.load(tmp_path / "model").transform(x), model.transform(x))
-
-
 def test_no_file_says_where_the_next_fit_writes(saved, tmp_path):
     theirs = tmp_path / "theirs"
     network = shutil.copy(saved("network of vectors"), tmp_path / "network")
     reseal(network, in_object("Training", "parts", "checkpoints", str(theirs)))
     assert craftrl.load(network).oracle.training.checkpoints is None
-    on_features(make_pipeline(StandardScaler(), TREES, memory=str(theirs))).save(tmp_path / "pipeline")
+    on_features(make_pipeline(StandardScaler(), tree(), memory=str(theirs))).save(tmp_path / "pipeline")
     shutil.rmtree(theirs)
     for file in (network, tmp_path / "pipeline"):
         fitted(craftrl.load(file), *rows_of("features"))

@@ -34,6 +34,7 @@ from craftrl.estimators.verdict import verdict
 from craftrl.paper import SingleObservation, sample_size
 from craftrl.planning import StateGraph
 from craftrl.report import write_report
+from estimators.test_findings import more_bins_than_trajectories
 from shipped import BOUNDS, ORACLES, data, fitted, network, rows_of
 
 
@@ -341,6 +342,13 @@ def test_every_kind_of_oracle_can_be_reported_on(name, tmp_path):
     assert bool(page.pictures("mean frame")) == (kind == "images")
     assert ("entries" in page.numbers["tables"]) == (kind != "images")
     assert len(page.rows("steps")) == data(kind).tau.H
+
+
+def test_steps_without_a_state_are_reported_on(tmp_path):
+    tau, model = more_bins_than_trajectories(2)
+    page = Page(tmp_path, fitted(model, tau), tau)
+    assert [row["states"] for row in page.rows("steps")][-2:] == [0, 0]
+    assert "CRAFT found no state at h = 4-5" in page.text
 
 
 # -- two states in one ---------------------------------------------------------------------------------------------

@@ -83,12 +83,8 @@ class StepTrace(Savable):
     f_loss        mean loss of f_h per pair in nats; on pairs that it did not learn from, unless the class is finite
     encoder_loss  the loss of phi'_{h+1} in Line 46, per state
     chance        the loss of knowing the agents' shares alone, on the same pairs
-    p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`)
-    p_residual    the same of something in x_h or x_{h+1} that tells the agents apart beyond the states of h and h+1
-    p_closure     the same of something in x_h that tells of the state of h+1 beyond that of h, or the other way round
-                  (both `craftrl.diagnostics.state_tests`)
-
-    A p-value is None where it was not tested, or the oracle does not say.
+    p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`);
+                  None where the oracle does not say
     """
 
     h: int
@@ -103,8 +99,6 @@ class StepTrace(Savable):
     encoder_loss: float
     chance: float | None = None
     p_value: float | None = None
-    p_residual: float | None = None
-    p_closure: float | None = None
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from craftrl.arrays import Floats
+from craftrl.arrays import Floats, Ints
+from craftrl.core.craft import Result
 from craftrl.core.evidence import CONTRADICTED, LEVEL, dependence, log_gamma_tail
 from craftrl.core.findings import Finding
-from craftrl.core.labels import Labels, n_labels, paired, tally
-from craftrl.core.trace import StartTest, Trace
+from craftrl.core.labels import Labels, crossed, n_labels
+from craftrl.core.oracle import Coupling
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import is_first_rank
 from craftrl.diagnostics.mixtures import Mixture
@@ -40,50 +40,6 @@ FEW_UNSEEN = 10  # trajectories, from which nothing is known well
 MIN_SURE_SHARE = 0.7  # of what log-odds tell of the agents: the states' share must not be below this, by two errors
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """How states were found, where they are the partition of an embedding.
-
-    evidence      nats that speak for the states
-    embedding_r2  of the log-odds, the share that the embedding explains; None where it is not trained
-    """
-
-    evidence: float
-    embedding_r2: float | None
-
-
-def with_findings(
-    trace: Trace,
-    tau: TrajectoryDataset,
-    labels: Labels,
-    nu: float,
-    tests: StateTests | None,
-    start: StartTest | None,
-    independent: bool = False,
-    one_encoder: bool = False,
-    partition: Evidence | None = None,
-) -> Trace:
-    """The trace of a fit with its tests and findings.
-
-    labels       (n, H): the states of the trajectories, -1 for none
-    nu           as it was used
-    tests        of the states, for finite classes
-    start        the test of one start, where there was one
-    independent  whether the class is finite and its encoders were chosen step by step
-    one_encoder  whether it is finite and one encoder was chosen for all steps
-    partition    how states were found, where that was by the partition of an embedding
-    """
-    if tests is not None:
-        both = zip(trace.steps, tests.p_residual, tests.p_closure)
-        steps = tuple(replace(step, p_residual=float(r), p_closure=float(c)) for step, r, c in both)
-        trace = replace(trace, steps=steps)
-    trace = replace(trace, start=start)
-    findings = _of_fit(trace, tau, labels, nu, tests, independent, one_encoder)
-    if partition is not None:
-        findings = _of_partition(trace, tau, labels, nu, one_encoder, partition)
-    return replace(trace, findings=tuple(findings))
-
-
 def warn(findings: Sequence[Finding], stacklevel: int) -> None:
     """One warning for all that speaks against the states."""
     found = [str(finding) for finding in findings if finding.severity == "warning"]
@@ -91,18 +47,16 @@ def warn(findings: Sequence[Finding], stacklevel: int) -> None:
         warnings.warn(" ".join(found), AssumptionWarning, stacklevel=stacklevel + 1)
 
 
-def _of_fit(
-    trace: Trace,
-    tau: TrajectoryDataset,
-    labels: Labels,
-    nu: float,
-    tests: StateTests | None,
-    independent: bool,
-    one_encoder: bool,
+def findings_of_steps(
+    result: Result, tau: TrajectoryDataset, nu: float, coupling: Coupling, tests: StateTests | None
 ) -> Iterator[Finding]:
-    """Log-odds at chance; states that no encoder reads, or that the data contradicts; no state, one or too many;
-    several starts; trajectories without a state; moves that are hardly seen."""
-    yield from _at_chance(trace, tau, labels, tests, one_encoder)
+    """Of states that were found step by step, or by one choice in a finite class, whose `tests` they then have.
+
+    Log-odds at chance; states that no encoder reads, or that the data contradicts; no state, one or too many; several
+    starts; trajectories without a state; moves that are hardly seen.
+    """
+    trace, labels = result.trace, result.labels
+    yield from _at_chance(result, tau, tests)
     if tests is not None:
         if steps := tuple(trace.unreadable()):
             # What the encoders read is weighed by itself, where it is: then clusters may be mixed without harm.
@@ -110,9 +64,8 @@ def _of_fit(
             yield Finding("misread", steps, {"worst": worst}, "note" if tests.doubted < UNSURE else "warning")
         yield from _contradicted(tests)
         if tests.doubted > DOUBTED:
-            yield Finding(
-                "undecided", _where(tests.doubt > min(UNSURE, tests.doubt.max() / 2)), {"share": tests.doubted}
-            )
+            doubt = tests.doubt > min(UNSURE, tests.doubt.max() / 2)
+            yield Finding("undecided", _where(doubt), {"share": tests.doubted})
         if steps := _where(tests.unnamed > SEEN):
             yield Finding("states missing", steps, {"share": float(tests.unnamed.max())})
     outcomes = trace.outcomes()
@@ -122,7 +75,7 @@ def _of_fit(
             yield Finding(kind, tuple(at))
         elif kind == "too many states":
             yield Finding(kind, tuple(at), severity="note")
-    if outcomes and independent:
+    if outcomes and tests is not None and coupling == "independent" and not _one_encoder(result):
         yield Finding("independent steps", severity="note")
     if trace.start is not None:
         if trace.start.agents_differ:
@@ -136,145 +89,44 @@ def _of_fit(
     yield from _rare_move(tau, labels, nu)
 
 
-def _of_partition(
-    trace: Trace, tau: TrajectoryDataset, labels: Labels, nu: float, one_encoder: bool, partition: Evidence
+def findings_of_partition(
+    result: Result, tau: TrajectoryDataset, nu: float, evidence: float, embedding_r2: float | None
 ) -> Iterator[Finding]:
-    """Too few trajectories; log-odds at chance, or else: states without evidence, an embedding that holds too little of
-    the log-odds, states that tell less than they, moves that are hardly seen."""
-    if (fewest := int(tau.counts.min())) < MIN_TRAJECTORIES:
-        yield Finding("few trajectories", (), {"fewest": fewest, "least": MIN_TRAJECTORIES})
-    guesses = list(_at_chance(trace, tau, labels, None, one_encoder))
+    """Of states that are the partition of an embedding.
+
+    Too few trajectories; log-odds at chance, or else: states without evidence, an embedding that holds too little of
+    the log-odds, states that tell less than they, moves that are hardly seen.
+
+    evidence      nats that speak for the states
+    embedding_r2  of the log-odds, the share that the embedding explains; None where it is not trained
+    """
+    yield from _few_trajectories(tau)
+    guesses = list(_at_chance(result, tau, None))
     yield from guesses
     if any(finding.kind == "at chance" for finding in guesses):
         return
-    if labels.max() < 1 or partition.evidence < MIN_EVIDENCE:
-        yield Finding("no evidence", (), {"nats": max(partition.evidence, 0.0)})
+    if result.labels.max() < 1 or evidence < MIN_EVIDENCE:
+        yield Finding("no evidence", (), {"nats": max(evidence, 0.0)})
         return
-    if partition.embedding_r2 is not None and partition.embedding_r2 < MIN_EMBEDDING_R2:
-        yield Finding("embedding holds little", (), {"share": max(partition.embedding_r2, 0.0)})
-    yield from _states_tell_less(trace, tau, labels, one_encoder)
-    yield from _rare_move(tau, labels, nu)
-
-
-def _states_tell_less(trace: Trace, tau: TrajectoryDataset, labels: Labels, one_encoder: bool) -> Iterator[Finding]:
-    """Where pairs of states tell less of the agents than learned log-odds do on pairs that they did not learn from.
-
-    What tables of states tell is the likelihood less the number of their parameters (Akaike), by step or pooled.
-    """
-    pairs = [int(tau.running(step.h + 1).sum()) for step in trace]
-    by_odds = sum(n * (step.chance - step.f_loss) for n, step in zip(pairs, trace) if step.chance is not None)
-    tables = []
-    for h in range(1, tau.H):
-        shape = (
-            (n_labels(labels), n_labels(labels))
-            if one_encoder
-            else (n_labels(labels[:, h - 1]), n_labels(labels[:, h]))
-        )
-        moves = paired(paired(labels[:, h - 1], labels[:, h], shape[1]), tau.agent, tau.K)
-        tables.append(tally(moves, shape[0] * shape[1] * tau.K).reshape(-1, tau.K))
-
-    def gain(table: Labels) -> float:
-        table = table[table.sum(axis=1) > 0]
-        rows, columns = table.sum(axis=1, keepdims=True), table.sum(axis=0)
-        nats = (
-            xlogy(table, table).sum() - xlogy(rows, rows).sum() - xlogy(columns, columns / max(columns.sum(), 1)).sum()
-        )
-        return float(nats) - (tau.K - 1) * (len(table) - 1)
-
-    by_states = sum(map(gain, tables))
-    if one_encoder:
-        by_states = max(by_states, gain(np.sum(tables, axis=0)))
-    if by_odds - by_states > MIN_LOST and by_states < MIN_CAPTURED * by_odds:
-        yield Finding("states tell less", (), {"share": max(by_states, 0.0) / by_odds})
-
-
-def _at_chance(
-    trace: Trace, tau: TrajectoryDataset, labels: Labels, tests: StateTests | None, one_encoder: bool
-) -> Iterator[Finding]:
-    """Steps whose log-odds are no better than chance by their own test: if they are most, and no better together.
-
-    For finite classes they are taken together by Fisher's sum of ln p over steps, a gamma variable if nothing is there
-    to tell, corrected for the number of chains of encoders that the states are the best of, or of single encoders where
-    one serves all steps. Where other chains are ruled out, by how codes move, there was no such choice to correct for.
-    """
-    steps = trace.at_chance()
-    if not steps:
-        return
-    nothing = len(steps) > MAJORITY * len(trace)
-    if nothing and tests is not None:
-        total = -sum(tests.log_p[h - 1] for h in steps)
-        log_p = float(log_gamma_tail(np.array(float(len(steps))), np.array(total)))
-        chosen = [1] if one_encoder else [*({h + after for h in steps for after in (0, 1)} - {1})]
-        choices = 0.0 if tests.doubted < UNSURE else float(np.log(tests.n_encoders[np.array(chosen) - 1]).sum())
-        nothing = log_p + choices > np.log(LEVEL)
-    if nothing:
-        yield Finding("at chance", tuple(steps))
-    if nothing or not tau.aligned:  # no step of windows is like another
-        return
-    by_states = {h: _log_p_of_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
-    differ = tuple(h for h in steps if by_states[h] < np.log(CONTRADICTED))
-    if alike := tuple(h for h in steps if h not in differ):
-        yield Finding("alike at some steps", alike, severity="note")
-    if differ and tests is None:
-        p = float(np.exp(max(by_states[h] for h in differ)))
-        yield Finding("test too small", differ, {"p": p}, severity="note")
-
-
-def _log_p_of_states(s_h: Labels, s_next: Labels, tau: TrajectoryDataset) -> float:
-    """ln p of the table of agents and pairs of states."""
-    shape = n_labels(s_h), n_labels(s_next)
-    visits = tally(paired(paired(s_h, s_next, shape[1]), tau.agent, tau.K), shape[0] * shape[1] * tau.K)
-    return float(dependence(visits.reshape(-1, 1, tau.K), np.zeros(shape[0] * shape[1], dtype=np.int64))[0][0])
-
-
-def _contradicted(tests: StateTests | None) -> Iterator[Finding]:
-    """Where observations tell more of moves or agents than the states do, all steps taken together; split states."""
-    if tests is not None:
-        for kind, p in (("not closed", tests.p_closure), ("agents told by more", tests.p_residual)):
-            if steps := _where(p * len(p) < CONTRADICTED):
-                yield Finding(kind, steps, {"p": float(p.min())})
-        if steps := _where(tests.split < np.log(CONTRADICTED)):
-            yield Finding("split", steps, {"nats": -float(tests.split.min())})
-
-
-def assigned_share(tau: TrajectoryDataset, labels: Labels) -> Floats:
-    """(H,): of the trajectories that are there at h, the share that has a state; those that are over miss none."""
-    there = np.array([int(tau.running(h).sum()) for h in range(1, tau.H + 1)])
-    return np.asarray((labels >= 0).sum(axis=0) / np.maximum(there, 1))
-
-
-def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Finding]:
-    """The rarest move that Line 19 sees, if hardly anybody makes it; rarer ones may be misread observations.
-
-    Of windows, whose steps mean nothing, none is.
-    """
-    rarest = (FEW_VISITS, 0, 0, 0, 0)
-    for h in range(1, tau.H if tau.aligned else 1):
-        n_next = max(n_labels(labels[:, h]), 1)
-        count = tally(paired(labels[:, h - 1], labels[:, h], n_next))
-        total = int(count.sum())
-        seen = np.flatnonzero(count >= max(1.0, nu / HEAVY * total))
-        if len(seen):
-            move = int(seen[count[seen].argmin()])
-            rarest = min(rarest, (int(count[move]), h, *divmod(move, n_next), total))
-    count_, h, s, t, total = rarest
-    if h:
-        yield Finding("rare move", (h,), {"count": count_, "total": total, "s": s, "t": t}, "note")
+    if embedding_r2 is not None and embedding_r2 < MIN_EMBEDDING_R2:
+        yield Finding("embedding holds little", (), {"share": max(embedding_r2, 0.0)})
+    yield from _states_tell_less(result, tau)
+    yield from _rare_move(tau, result.labels, nu)
 
 
 def findings_of_checks(
     tau: TrajectoryDataset,
     n_states: NDArray[np.int64],
-    stability: Stability | None,
-    tests: StateTests | None,
-    sufficient: Sufficiency | None,
+    stability: Stability | None = None,
+    tests: StateTests | None = None,
+    sufficient: Sufficiency | None = None,
     mixtures: Sequence[Mixture] = (),
 ) -> Iterator[Finding]:
     """What refits, the functions of a class, the log-odds of a network and states that look like two say against the
     states."""
-    yield from _contradicted(tests)
-    if (fewest := int(tau.counts.min())) < MIN_TRAJECTORIES:
-        yield Finding("few trajectories", (), {"fewest": fewest, "least": MIN_TRAJECTORIES})
+    if tests is not None:
+        yield from _contradicted(tests)
+    yield from _few_trajectories(tau)
     if stability is not None:
         same = stability.same_count(n_states)
         if (share := float(same[1:].mean())) < MAJORITY:
@@ -299,6 +151,112 @@ def findings_of_checks(
             yield Finding("misread state", steps, {"s": s, "share": sufficient.misread[1]})
         elif sufficient.read < MIN_HELD:
             yield Finding("misread observations", (), {"share": sufficient.read})
+
+
+def assigned_share(tau: TrajectoryDataset, labels: Labels) -> Floats:
+    """(H,): of the trajectories that are there at h, the share that has a state; those that are over miss none."""
+    there = np.array([int(tau.running(h).sum()) for h in range(1, tau.H + 1)])
+    return np.asarray((labels >= 0).sum(axis=0) / np.maximum(there, 1))
+
+
+# -- the single findings --------------------------------------------------------------------------------------------
+
+
+def _at_chance(result: Result, tau: TrajectoryDataset, tests: StateTests | None) -> Iterator[Finding]:
+    """Steps whose log-odds are no better than chance by their own test: if they are most, and no better together.
+
+    For finite classes they are taken together by Fisher's sum of ln p over steps, a gamma variable if nothing is there
+    to tell, corrected for the number of chains of encoders that the states are the best of, or of single encoders where
+    one serves all steps. Where other chains are ruled out, by how codes move, there was no such choice to correct for.
+    """
+    steps = result.trace.at_chance()
+    if not steps:
+        return
+    nothing = len(steps) > MAJORITY * len(result.trace)
+    if nothing and tests is not None:
+        total = -sum(tests.log_p[h - 1] for h in steps)
+        log_p = float(log_gamma_tail(np.array(float(len(steps))), np.array(total)))
+        chosen = [1] if _one_encoder(result) else [*({h + after for h in steps for after in (0, 1)} - {1})]
+        choices = 0.0 if tests.doubted < UNSURE else float(np.log(tests.n_encoders[np.array(chosen) - 1]).sum())
+        nothing = log_p + choices > np.log(LEVEL)
+    if nothing:
+        yield Finding("at chance", tuple(steps))
+    if nothing or not tau.aligned:  # no step of windows is like another
+        return
+    tables = _tables(result.labels, tau)
+    log_p_of = {h: float(dependence(tables[h - 1][:, None], np.zeros(len(tables[0]), int))[0][0]) for h in steps}
+    differ = tuple(h for h in steps if log_p_of[h] < np.log(CONTRADICTED))
+    if alike := tuple(h for h in steps if h not in differ):
+        yield Finding("alike at some steps", alike, severity="note")
+    if differ and tests is None:
+        p = float(np.exp(max(log_p_of[h] for h in differ)))
+        yield Finding("test too small", differ, {"p": p}, severity="note")
+
+
+def _states_tell_less(result: Result, tau: TrajectoryDataset) -> Iterator[Finding]:
+    """Where pairs of states tell less of the agents than learned log-odds do on pairs that they did not learn from.
+
+    What tables of states tell is the likelihood less the number of their parameters (Akaike), by step or pooled.
+    """
+    pairs = [int(tau.running(step.h + 1).sum()) for step in result.trace]
+    steps = zip(pairs, result.trace)
+    by_odds = sum(n * (step.chance - step.f_loss) for n, step in steps if step.chance is not None)
+
+    def gain(table: Ints) -> float:
+        table = table[table.sum(axis=1) > 0]
+        rows, columns = table.sum(axis=1, keepdims=True), table.sum(axis=0)
+        of_all = xlogy(columns, columns / max(columns.sum(), 1)).sum()
+        return float(xlogy(table, table).sum() - xlogy(rows, rows).sum() - of_all) - (tau.K - 1) * (len(table) - 1)
+
+    tables = _tables(result.labels, tau)
+    by_states = sum(map(gain, tables))
+    if _one_encoder(result):
+        by_states = max(by_states, gain(np.sum(tables, axis=0)))
+    if by_odds - by_states > MIN_LOST and by_states < MIN_CAPTURED * by_odds:
+        yield Finding("states tell less", (), {"share": max(by_states, 0.0) / by_odds})
+
+
+def _tables(labels: Labels, tau: TrajectoryDataset) -> list[NDArray[np.int64]]:
+    """For each h = 1..H-1 how often each agent visits each pair of neighbouring states, (pairs, K)."""
+    S = n_labels(labels)
+    steps = zip(labels.T, labels.T[1:])
+    return [crossed(s, s_next, tau.agent, sizes=(S, S, tau.K)).reshape(-1, tau.K) for s, s_next in steps]
+
+
+def _contradicted(tests: StateTests) -> Iterator[Finding]:
+    """Where observations tell more of moves or agents than the states do, all steps taken together; split states."""
+    for kind, p in (("not closed", tests.p_closure), ("agents told by more", tests.p_residual)):
+        if steps := _where(p * len(p) < CONTRADICTED):
+            yield Finding(kind, steps, {"p": float(p.min())})
+    if steps := _where(tests.split < np.log(CONTRADICTED)):
+        yield Finding("split", steps, {"nats": -float(tests.split.min())})
+
+
+def _few_trajectories(tau: TrajectoryDataset) -> Iterator[Finding]:
+    if (fewest := int(tau.counts.min())) < MIN_TRAJECTORIES:
+        yield Finding("few trajectories", (), {"fewest": fewest, "least": MIN_TRAJECTORIES})
+
+
+def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Finding]:
+    """The rarest move that Line 19 sees, if hardly anybody makes it; rarer ones may be misread observations.
+
+    Of windows, whose steps mean nothing, none is.
+    """
+    rarest = (FEW_VISITS, 0, 0, 0, 0)
+    for h in range(1, tau.H if tau.aligned else 1):
+        count = crossed(labels[:, h - 1], labels[:, h])
+        total = int(count.sum())
+        if total:
+            seen = np.where(count >= max(1.0, nu / HEAVY * total), count, FEW_VISITS)
+            s, t = divmod(int(seen.argmin()), seen.shape[1])
+            rarest = min(rarest, (int(seen[s, t]), h, s, t, total))
+    visits, h, s, t, total = rarest
+    if h:
+        yield Finding("rare move", (h,), {"count": visits, "total": total, "s": s, "t": t}, "note")
+
+
+def _one_encoder(result: Result) -> bool:
+    return result.encoders[0] is result.encoders[-1]
 
 
 def _where(bad: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, clone
 
 from craftrl.arguments import check_choice, check_kind, check_whole, quoted
 from craftrl.arrays import Floats
-from craftrl.core.encoders import ConstantEncoder, Encoder, MergedEncoder, ValueEncoder
+from craftrl.core.encoders import Encoder, MergedEncoder
 from craftrl.core.grid import check_bound
 from craftrl.core.labels import Labels, n_labels, renamed
 from craftrl.core.oracle import COUPLINGS, Coupling, OracleCalls, PairFunction, PreparedOracle
@@ -27,16 +27,15 @@ from craftrl.data.windows import Window, Windows, cut, taken, windows_again
 from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.camera import camera_of
 from craftrl.diagnostics.diagnosis import MAX_RESAMPLES, diagnose
-from craftrl.diagnostics.findings import Evidence, warn, with_findings
-from craftrl.diagnostics.state_tests import StateTests, run_tests
+from craftrl.diagnostics.findings import findings_of_partition, findings_of_steps, warn
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner, Trajectories
 from craftrl.estimators.bounds import BOUNDS
 from craftrl.estimators.choices import choose_oracle, recommended
-from craftrl.estimators.exact import Fitted, chain_grid, fit_by_step, fit_stationary
+from craftrl.estimators.exact import Fitted, fit_by_step, fit_stationary, tests_of
 from craftrl.estimators.learned import Partition, fit_embedded
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.finite import CONSTANT, CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 from craftrl.oracles.learned import PreparedLearned
 from craftrl.oracles.starts import find_starts, one_start_test
 from craftrl.progress import fit_bar_if
@@ -235,7 +234,7 @@ class CRAFT(Learner):
             else:
                 fitted = fit_by_step(prepared, known, coupling, relabel, starts, ask)
             result, states = fitted.result, fitted.states
-            trace = _with_findings(prepared, fitted, coupling, starts, ask) if tested else result.trace
+            trace = _tested(prepared, fitted, coupling, starts, ask) if tested else result.trace
         # Everything is learned: only now are earlier results replaced.
         for name in ("encoder_", "n_states_total_", "rounds_", "merges_", "windows_"):
             if hasattr(self, name):
@@ -384,18 +383,13 @@ class CRAFT(Learner):
         probe        the class of functions in which to look for what the states leave out: any `FiniteOracle` or
                      `CoordinateOracle`; None takes the model's own class, where it is finite
         """
-        n, H = self.sizes_fitted()
+        self.check_fitted()
         check_whole("seed", seed)
         if n_resamples is not None:
             check_whole("n_resamples", n_resamples, 0, MAX_RESAMPLES)
         if probe is not None:
             check_counting(probe, "diagnose")
         data, labels = self.steps_fitted(given := as_dataset(x, agent)), self.labels_fitted()
-        if (n, H) != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
-            raise InvalidDataError(
-                f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
-                "given."
-            )
         return diagnose(
             tuple(self.encoders_),
             np.array(list(self.n_states_)),
@@ -410,8 +404,13 @@ class CRAFT(Learner):
         )
 
     def summary(self) -> str:
-        """What was chosen and why, what was found at each step, and what speaks against it, as text."""
-        from craftrl.estimators.summary import summary
+        """What was chosen and why, what was found at each step, and what speaks against it, as text.
+
+        The line of a step has h, how many states, which entry or function is the state (for finite classes), who has a
+        state, the loss of the log-odds that lead to h beside that of chance ("-" where no pair was held out), what
+        happened. Steps of windows mean nothing: lines are then of states, with how many frames are in each.
+        """
+        from craftrl.estimators.verdict import summary
 
         self.check_fitted()
         return summary(self)
@@ -433,12 +432,20 @@ class CRAFT(Learner):
         return len(self.windows_) if hasattr(self, "windows_") else len(self.labels_), len(self.encoders_)
 
     def steps_fitted(self, data: Grouped) -> Grouped:
-        """Data with the steps that were learned from, where it has more; or in the windows that were."""
+        """The data fitted as it was learned from: the steps, where it has more, or the windows; data of other sizes is
+        refused."""
+        n, H = self.sizes_fitted()
         if hasattr(self, "windows_"):
             tau = windows_again(data.tau, np.argsort(data.rows), self.windows_, self.labels_.shape)
-            return Grouped(tau, np.arange(tau.n), data.names)
-        H = len(self.encoders_)
-        return data if data.tau.H <= H else replace(data, tau=data.tau.first_steps(H))
+            data = Grouped(tau, np.arange(tau.n), data.names)
+        elif data.tau.H > H:
+            data = replace(data, tau=data.tau.first_steps(H))
+        if (data.tau.n, data.tau.H, data.tau.obs_shape) != (n, H, self.obs_shape_):
+            raise InvalidDataError(
+                f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
+                "given."
+            )
+        return data
 
     def labels_fitted(self) -> Labels:
         """`labels_` with the sizes of the data fitted: those of the windows, where these were cut."""
@@ -482,32 +489,19 @@ def _starts(
     return numbers if n_labels(numbers) > 1 else None, ()
 
 
-def _with_findings(
+def _tested(
     prepared: PreparedOracle, fitted: Fitted, coupling: Coupling, starts: Labels | None, ask: OracleCalls
 ) -> Trace:
     """The trace of a fit with tests of what was learned, and all that speaks against it."""
-    result, one_encoder = fitted.result, fitted.encoder is not None
-    tests, one_start, by_step = None, None, False
+    result, tau, nu = fitted.result, prepared.tau, fitted.bounds.nu
+    tests = None
     if isinstance(prepared, PreparedCounting):
-        tests, by_step = _state_tests(prepared, fitted, coupling), coupling == "independent" and not one_encoder
-        if starts is None and not one_encoder:  # else nothing rests on one start
-            one_start = ask("start", one_start_test, prepared)
-    evidence = None if fitted.states is None else Evidence(fitted.states.evidence, fitted.embedding_r2)
-    nu = fitted.bounds.nu
-    trace = with_findings(
-        result.trace, prepared.tau, result.labels, nu, tests, one_start, by_step, one_encoder, evidence
-    )
-    camera = camera_of(prepared.tau, result.labels) if isinstance(prepared, PreparedLearned) else None
-    return trace if camera is None else replace(trace, findings=(*trace.findings, *camera.findings()))
-
-
-def _state_tests(prepared: PreparedCounting, fitted: Fitted, coupling: Coupling) -> StateTests:
-    """Tests of the states by every function of a finite class; with what coupling "markov" has counted, also whether
-    other chains of encoders explain the data as well."""
-    result, one_encoder = fitted.result, fitted.encoder is not None
-    n_states = [n_labels(fitted.codes)] * prepared.tau.H if one_encoder else result.n_states
-    members = all(isinstance(encoder, (ConstantEncoder, ValueEncoder)) for encoder in result.encoders)
-    if one_encoder or coupling != "markov" or not members:
-        return run_tests(fitted.codes, n_states, prepared, by_step=not one_encoder)
-    path = [encoder.index if isinstance(encoder, ValueEncoder) else CONSTANT for encoder in result.encoders]
-    return run_tests(fitted.codes, n_states, prepared, path, chain_grid(prepared.tau))
+        tests = tests_of(prepared, fitted, coupling)
+        if starts is None and fitted.encoder is None:  # else nothing rests on one start
+            result = replace(result, trace=replace(result.trace, start=ask("start", one_start_test, prepared)))
+    if fitted.states is not None:
+        found = findings_of_partition(result, tau, nu, fitted.states.evidence, fitted.embedding_r2)
+    else:
+        found = findings_of_steps(result, tau, nu, coupling, tests)
+    camera = camera_of(tau, result.labels) if isinstance(prepared, PreparedLearned) else None
+    return replace(result.trace, findings=(*found, *(camera.findings() if camera is not None else ())))

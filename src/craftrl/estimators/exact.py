@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds, Result, craft
-from craftrl.core.encoders import Encoder, ValueEncoder
+from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, OracleCalls, PreparedOracle
 from craftrl.core.trace import Cluster, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.state_tests import StateTests, run_tests
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, agents_nll, candidate_bounds, chained_nll, eta_beside
 from craftrl.oracles.base import Choice
@@ -90,7 +91,7 @@ def fit_by_step(
             codes[h - 1] = ask("reading", prepared.read, encoder, h)
         if not free:
             return Fitted(run, bounds, (), codes.T)
-        path = [encoder.index if isinstance(encoder, ValueEncoder) else CONSTANT for encoder in run.encoders]
+        path = _path(run.encoders)
         nats = chained_nll(codes, tau) * int((tau.lengths - 1).sum()) + _left_out(path, prepared)
         score = round(nats, 6), _unnamed(codes, run.n_states)  # equal encoders tie, whatever their states are called
         if score < best:
@@ -147,6 +148,22 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     f = prepared.evaluated([(index, index)] * (tau.H - 1), Grid.from_bounds(bounds.alpha, bounds.eta), one_encoder=True)
     result = recorded(f, labels, bounds, [EncoderFit(encoder, 0.0)] * tau.H, tau, one_encoder=True)
     return Fitted(result, bounds, (Choice("encoder", index, why), *choices), labels, encoder)
+
+
+def tests_of(prepared: PreparedCounting, fitted: Fitted, coupling: Coupling) -> StateTests:
+    """Tests of the states by every function of a finite class; with what coupling "markov" has counted, also whether
+    other chains of encoders explain the data as well."""
+    encoders, tau = fitted.result.encoders, prepared.tau
+    if fitted.encoder is not None:
+        return run_tests(fitted.codes, [n_labels(fitted.codes)] * tau.H, prepared, by_step=False)
+    members = all(isinstance(encoder, (ConstantEncoder, ValueEncoder)) for encoder in encoders)
+    chain = (_path(encoders), chain_grid(tau)) if coupling == "markov" and members else ()
+    return run_tests(fitted.codes, fitted.result.n_states, prepared, *chain)
+
+
+def _path(encoders: Sequence[Encoder]) -> list[int]:
+    """The numbers of encoders in their classes."""
+    return [encoder.index if isinstance(encoder, ValueEncoder) else CONSTANT for encoder in encoders]
 
 
 def _left_out(path: Sequence[int], prepared: PreparedOracle) -> float:

@@ -2,8 +2,9 @@
 
 The JSON says which learner it is, its parameters and what it learned, and begins with a SHA-256 of the whole file, in
 which 64 zeros stand for the checksum itself. A model consists of plain values, arrays, `Savable`s and scikit-learn
-estimators (`sklearn_bytes`). A file names classes of this package and nothing else, so that loading runs no code of
-the file. What no file can hold, functions and networks of the user's own, is passed to `load` as the oracle fitted.
+estimators, which skops writes without pickle. A file names classes of this package, and types that skops, `KNOWN` or
+the caller vouch for, so that loading runs no code of the file. What no file can hold, functions and networks of the
+user's own, is passed to `load` as the oracle fitted.
 """
 
 from __future__ import annotations
@@ -29,9 +30,8 @@ from craftrl.arguments import check_flag, quoted
 from craftrl.core.saved import Savable
 from craftrl.data import urls
 from craftrl.data.files import check_new
-from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.estimators.sklearn_bytes import estimator_of, in_bytes
 from craftrl.oracles.base import Choice, Oracle
 
 Kind = TypeVar("Kind")
@@ -43,6 +43,20 @@ SEQUENCES: dict[str, Any] = {"by_step": ByStep, "tuple": tuple, "list": list}
 MAX_ENTRIES = 2**28  # of one observation
 # Where the classes are that a file may name. The last ones need torch, and are imported if no other has the name.
 MODULES = ("craftrl.estimators.craft", "craftrl.paper.baselines", "craftrl.oracles.network")
+# Parts of scikit-learn's own classifiers that skops does not vouch for. They are numbers, and no code.
+KNOWN = (
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.metrics._dist_metrics.ManhattanDistance64",
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+    "sklearn.utils._bunch.Bunch",
+)
 
 
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -168,7 +182,7 @@ class _Writer:
         if isinstance(value, dict):
             return {"dict": [[self.plain(name), self.plain(item)] for name, item in value.items()]}
         if isinstance(value, BaseEstimator) and not isinstance(value, Savable):
-            return {"estimator": self._tensor(np.frombuffer(in_bytes(value), dtype=np.uint8))}
+            return {"estimator": self._tensor(np.frombuffer(_skops_bytes(value), dtype=np.uint8))}
         return {"unsaved": repr(value)[:200]}
 
     def _tensor(self, array: NDArray[Any]) -> str:
@@ -208,7 +222,7 @@ class _Reader:
         if tag == "dict":
             return {self.value(name): self.value(item) for name, item in content}
         if tag == "estimator":
-            return estimator_of(self.tensors[content].tobytes(), self.trusted)
+            return _estimator(self.tensors[content].tobytes(), self.trusted)
         if tag == "unsaved":
             return Unsaved(str(content))
         raise ValueError(f"there is no value {tag!r}")
@@ -250,27 +264,44 @@ def _check(model: Learner, try_it: bool) -> None:
         raise ValueError(f"obs_shape_ must be positive integers, and is {shape}")
     np.dtype({**getattr(model, "data_", {})}.get("dtype", "uint8"))
     choices = getattr(model, "choices_", ())
-    if not all(isinstance(choice, Choice) and isinstance(choice.parameter, str) for choice in tuple(choices)):
+    if not all(isinstance(choice, Choice) and isinstance(choice.parameter, str) for choice in choices):
         raise ValueError("choices_ must say which parameter each of them is of")
     if hasattr(model, "labels_"):
         labels, top = model.labels_, max([*model.n_states_, getattr(model, "n_states_total_", 0)])
-        in_range = labels.dtype.kind == "i" and labels.min(initial=0) >= -1 and labels.max(initial=-1) < top
-        windows = getattr(model, "windows_", None)
-        if not in_range or (windows is None and labels.shape[1:] != (len(encoders),)):
-            raise ValueError(f"labels_ must name states below {top} at {len(encoders)} steps")
-        if windows is not None and (
-            windows.dtype.kind != "i"
-            or windows.shape != (len(windows), 3)
-            or windows.min() < 0
-            or windows[:, 0].max() >= len(labels)
-            or windows[:, 1:].sum(axis=1).max() > labels.shape[1]
-            or windows[:, 2].max() > len(encoders)
-        ):
-            raise ValueError("windows_ must lie within the trajectories of labels_")
+        if not (labels.dtype.kind == "i" and labels.min(initial=0) >= -1 and labels.max(initial=-1) < top):
+            raise ValueError(f"labels_ must name states below {top}")
     for encoder in {id(encoder): encoder for encoder in encoders}.values() if try_it else ():
         states = encoder(np.zeros((1, *shape)))
         if states.shape != (1,) or states.dtype.kind not in "iu" or states[0] < 0:
             raise ValueError(f"{type(encoder).__name__} must give one state for an observation of shape {shape}")
+
+
+def _skops_bytes(estimator: BaseEstimator) -> bytes:
+    """The estimator, unless it holds what no file could bring back, such as a function without a name."""
+    skops = require("skops.io", "classifiers")
+    try:
+        data: bytes = skops.dumps(estimator)
+        if lost := [name for name in skops.get_untrusted_types(data=data) if "<" in name]:
+            raise TypeError(f"it holds {', '.join(lost)}, which cannot be imported by name")
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidParameterError(
+            f"A classifier can be saved if skops can write it; {type(estimator).__name__} cannot be written ({error}); "
+            "define what it is made of at the top of a module."
+        ) from error
+    return data
+
+
+def _estimator(data: bytes, trusted: Sequence[str]) -> BaseEstimator:
+    """The estimator again, if it is made of known or trusted types."""
+    skops = require("skops.io", "classifiers")
+    if unknown := sorted(set(skops.get_untrusted_types(data=data)) - {*KNOWN, *trusted}):
+        raise InvalidDataError(
+            f"A classifier is loaded only if every type in it is known; this one has {', '.join(unknown)}; if you "
+            f"trust where it comes from, call craftrl.load(path, trusted={unknown})."
+        )
+    estimator: BaseEstimator = skops.loads(data, trusted=[*KNOWN, *trusted])
+    caches = [name for name in estimator.get_params() if name.split("__")[-1] == "memory"]
+    return estimator.set_params(**dict.fromkeys(caches))  # a pipeline's folder, which is read with pickle
 
 
 class UnsavedError(InvalidParameterError, AttributeError):

@@ -93,19 +93,13 @@ def _named(name: Any) -> str:
 
 def _the_data_fitted(model: CRAFT, x: Any, agent: Any) -> TrajectoryDataset:
     """The data, if it is that which the model was fitted to."""
-    tau = model.steps_fitted(as_dataset(x, agent)).tau
-    (n, H), known = model.sizes_fitted(), model.data_
-    if (tau.n, tau.H, tau.obs_shape) != (n, H, model.obs_shape_):
-        wanted = f"{n} trajectories of {H} steps, {model.obs_shape_} each"
-        given = f"{tau.n} trajectories of {tau.H} steps, {tau.obs_shape} each"
-    elif known["fingerprint"] != (fingerprint := tau.fingerprint()):
-        wanted, given = f"fingerprint {known['fingerprint']}", f"fingerprint {fingerprint}"
-    else:
-        return tau
-    raise InvalidDataError(
-        f"The data must be that which the model was fitted to ({wanted}); other data was given ({given}); give the "
-        "data fitted, or leave it out."
-    )
+    tau, known = model.steps_fitted(as_dataset(x, agent)).tau, model.data_["fingerprint"]
+    if known != (fingerprint := tau.fingerprint()):
+        raise InvalidDataError(
+            f"The data must be that which the model was fitted to (fingerprint {known}); other data was given "
+            f"(fingerprint {fingerprint}); give the data fitted, or leave it out."
+        )
+    return tau
 
 
 def _notes(
@@ -314,7 +308,7 @@ def _kept(model: CRAFT) -> dict[int, list[int]]:
     most = max(1, MAX_BARS // (trace.grid.size * (len(model.agents_) - 1) * max(1, len(trace))))
 
     def commonest(step: StepTrace) -> list[int]:
-        visits = step.spectra.reshape(len(step.spectra), -1).sum(axis=1)
+        visits = step.spectra.sum(axis=tuple(range(1, step.spectra.ndim)))  # there may be no state at all
         return sorted(np.argsort(-visits, kind="stable")[:most].tolist())
 
     return {step.h: commonest(step) for step in trace}
