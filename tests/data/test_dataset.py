@@ -31,7 +31,7 @@ def padded(agent, episodes, path):
 
 def written(agent, episodes, path):
     """A folder of several files; agents take turns, and every third episode comes in parts."""
-    with patch.multiple(store, FILE_BYTES=400, HELD_BYTES=100), DatasetWriter(path) as writer:
+    with patch.object(store, "FILE_BYTES", 400), DatasetWriter(path) as writer:
         for i, x in enumerate(episodes):
             parts = np.array_split(x, min(1 + 2 * (i % 3 == 0), len(x)))
             for part in parts:

@@ -51,20 +51,13 @@ class Frames:
         """Some frames of an array."""
         return self._arrays[number][first : first + length]
 
-    def read(self, number: int, first: int, out: NDArray[Any]) -> None:
-        """The same into an array of this length."""
-        out[...] = self.part(number, first, len(out))
-
     def pick(self, number: Ints, first: Ints) -> NDArray[Any]:
         """Single frames of several arrays."""
         x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
-        if len(self._arrays) > 64:
-            for i, (own, at) in enumerate(zip(number.tolist(), first.tolist())):
-                x[i] = self._arrays[own][at]
-            return x
-        for own in np.unique(number).tolist():
-            here = np.flatnonzero(number == own)
-            x[here] = self._arrays[own][first[here]]
+        order = np.argsort(number, kind="stable")
+        for here in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
+            if len(here):
+                x[here] = self._arrays[number[here[0]]][first[here]]
         return x
 
     def identity(self) -> Iterator[bytes | memoryview]:
@@ -141,7 +134,7 @@ class TrajectoryDataset:
                     f"Each agent's array must have shape (trajectories, steps, ...); agent {k}'s has shape "
                     f"{x.shape}; give one array per agent, not one trajectory."
                 )
-        return cls.of_blocks(given, lengths).checked()
+        return cls.of(given, np.arange(len(given)), lengths).checked()
 
     @classmethod
     def from_episodes(cls, agents: Sequence[Sequence[ArrayLike]]) -> TrajectoryDataset:
@@ -151,33 +144,27 @@ class TrajectoryDataset:
             for k, episodes in enumerate(_as_agents(agents))
         ]
         agent = np.repeat(np.arange(len(given)), [len(own) for own in given])
-        return cls.of_list([x for own in given for x in own], agent).checked()
+        return cls.of([x[None] for own in given for x in own], agent).checked()
 
     @classmethod
-    def of_blocks(cls, blocks: Sequence[NDArray[Any]], lengths: ArrayLike | None = None) -> TrajectoryDataset:
-        """Arrays (n_k, H, *obs) that are observations, one for each agent."""
-        agent = np.repeat(np.arange(len(blocks)), [len(x) for x in blocks])
-        steps = np.array([x.shape[1] for x in blocks])[agent]
-        ends = steps if lengths is None else as_labels("lengths", lengths, 1)
-        if ends.shape != steps.shape or (ends < 1).any() or (ends > steps).any():
-            raise InvalidDataError(
-                f"There must be one length in 1..{steps.max()} for each of the {len(agent)} trajectories; "
-                f"{quoted(lengths)} was given."
-            )
-        frames = Frames([x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in blocks])
-        first = np.concatenate([np.arange(len(x)) * x.shape[1] for x in blocks])
-        return cls(frames, agent, first, ends, agent, int(steps.max(initial=0)))
-
-    @classmethod
-    def of_list(cls, episodes: Sequence[NDArray[Any]], agent: Ints) -> TrajectoryDataset:
-        """Episodes (length, *obs) that are observations, and whose each is, in rising order."""
-        lengths = np.array([len(x) if x.ndim else 0 for x in episodes])
-        if not len(lengths) or not lengths.all():
+    def of(cls, blocks: Sequence[NDArray[Any]], agent: Ints, lengths: ArrayLike | None = None) -> TrajectoryDataset:
+        """Observations of several trajectories each, (m, steps, *obs), and whose they are, in rising order."""
+        if not blocks or any(x.ndim < 2 or x.shape[1] == 0 for x in blocks):
             raise InvalidDataError(
                 "Each episode must hold at least one observation; an empty one was given; leave it out."
             )
-        number = np.arange(len(episodes))
-        return cls(Frames(episodes), number, np.zeros_like(number), lengths, agent, int(lengths.max()))
+        many, steps = np.array([x.shape[:2] for x in blocks]).T
+        block = np.repeat(np.arange(len(blocks)), many)
+        ends = steps[block] if lengths is None else as_labels("lengths", lengths, 1)
+        if ends.shape != block.shape or (ends < 1).any() or (ends > steps[block]).any():
+            raise InvalidDataError(
+                f"There must be one length in 1..{steps.max()} for each of the {len(block)} trajectories; "
+                f"{quoted(lengths)} was given."
+            )
+        frames = Frames([x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in blocks])
+        before = np.cumsum(many) - many
+        first = (np.arange(len(block)) - before[block]) * steps[block]
+        return cls(frames, block, first, ends, agent[block], int(steps.max()))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> TrajectoryDataset:
@@ -218,13 +205,14 @@ class TrajectoryDataset:
             return x.reshape(len(index), self.H, *self.obs_shape)
         x = np.zeros((len(index) * self.H, *self.obs_shape), dtype=self.dtype)
         for start, stop in zip(starts, [*starts[1:], len(index)]):
-            end = (stop - 1) * self.H + lengths[stop - 1]
-            self.frames.read(int(file[start]), int(first[start]), x[start * self.H : end])
+            length = int((stop - start - 1) * self.H + lengths[stop - 1])
+            there = slice(start * self.H, start * self.H + length)
+            x[there] = self.frames.part(int(file[start]), int(first[start]), length)
         return x.reshape(len(index), self.H, *self.obs_shape)
 
     def at(self, h: int, rows: NDArray[np.integer] | Sequence[int] | slice = slice(None)) -> NDArray[Any]:
         """(tau)_h: all trajectories, or those with these numbers, at step h: (m, *obs); 0 where not present."""
-        step = self.check_step(h) - 1
+        step = self._index(h)
         index = np.arange(self.n)[rows] if isinstance(rows, slice) else self._numbers(rows)
         x = np.zeros((len(index), *self.obs_shape), dtype=self.dtype)
         there = self.lengths[index] > step
@@ -250,7 +238,7 @@ class TrajectoryDataset:
 
     def present(self, h: int) -> NDArray[np.bool_]:
         """Which trajectories have an observation at h, shape (n,)."""
-        return self.lengths >= self.check_step(h)
+        return self.lengths > self._index(h)
 
     def running(self, h: int) -> Ints:
         """How many trajectories of each agent have an observation at h, shape (K,)."""
@@ -286,13 +274,13 @@ class TrajectoryDataset:
             raise InvalidParameterError(f"index must hold numbers in 0..{self.n - 1}; {quoted(index)} was given.")
         return array
 
-    def check_step(self, h: int) -> int:
-        """h itself, if it is one of 1..H."""
+    def _index(self, h: int) -> int:
+        """A step, one of 1..H, counted from 0."""
         if not (is_whole(h) and 1 <= h <= self.H):
             raise InvalidParameterError(
                 f"h must be one of 1..{self.H}; h = {quoted(h)} was given; count from 1, as the paper does."
             )
-        return int(h)
+        return int(h) - 1
 
     # -- other datasets of the same trajectories -----------------------------------------------------------------
 
@@ -335,15 +323,18 @@ class TrajectoryDataset:
         enough = np.minimum(MIN_REACHING, np.ceil(self.counts / 2))
         return max(2, *(h for h in range(1, self.H + 1) if (self.running(h) >= enough).all()))
 
-    def like(self, rows: Ints, agent: Ints, H: int, names: Sequence[Any] | None) -> TrajectoryDataset:
-        """These trajectories, cut after step H, as those of other agents, in rising order."""
-        lengths = np.minimum(self.lengths[rows], H)
+    def like(
+        self, rows: Ints, agent: Ints, H: int | Ints, names: Sequence[Any] | None, begin: int | Ints = 0
+    ) -> TrajectoryDataset:
+        """These trajectories as those of other agents, in rising order: H frames of each, or all if it has fewer, from
+        frame `begin` on, counted from 0. Unless all have one H, they are windows and not `aligned`."""
+        first, lengths = self.first[rows] + begin, np.minimum(self.lengths[rows] - begin, H)
         source = None if self.source is None else [self.source[i] for i in rows]
-        start = None if self.start is None else self.start[rows]
-        file, first = self.file[rows], self.first[rows]
-        return TrajectoryDataset(
-            self.frames, file, first, lengths, agent, H, names, self.notes, source, start, self.aligned
-        )
+        stride = self.notes.get("reading", {}).get("stride", 1)
+        start = None if self.start is None else self.start[rows] + stride * begin
+        place = self.file[rows], first, lengths, agent, int(np.max(H))
+        aligned = self.aligned and isinstance(H, int)
+        return TrajectoryDataset(self.frames, *place, names, self.notes, source, start, aligned)
 
     def hold_out(self, share: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Numbers of trajectories to learn from and to hold out, the latter with the same share of every agent's.

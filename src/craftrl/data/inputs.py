@@ -64,10 +64,8 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
         return Grouped(tau, np.arange(tau.n), tau.names)
     if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
         raise InvalidDataError("A dataset knows its agents; leave out the labels, or give arrays with labels.")
-    if isinstance(x, (list, tuple)) and plain_array(x) is None:
-        tau = _of_one([as_observations(episode, f"trajectory {i}") for i, episode in enumerate(x)])
-    else:
-        tau = _of_one(as_observations(x, "all trajectories"))
+    unequal = isinstance(x, (list, tuple)) and plain_array(x) is None
+    tau = _of_one([as_observations(own, f"trajectory {i}")[None] for i, own in enumerate(x)] if unequal else _block(x))
     names, label = _labels(agent, tau.n)
     rows = np.argsort(label, kind="stable")
     return Grouped(tau.like(rows, label[rows], tau.H, names).checked(), rows, names)
@@ -82,8 +80,8 @@ def as_trajectories(x: Any, obs_ndim: int) -> TrajectoryDataset:
         return _without_labels(x)
     array = plain_array(x)
     if isinstance(x, (list, tuple)) and (array is None or array.ndim != obs_ndim + 2):
-        return _of_one([as_observations(episode, "a trajectory") for episode in _episodes(x, obs_ndim)])
-    return _of_one(as_observations(x, "all trajectories"))
+        return _of_one([as_observations(own, "a trajectory")[None] for own in _episodes(x, obs_ndim)])
+    return _of_one(_block(x))
 
 
 def as_block(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -135,13 +133,18 @@ def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
             )
 
 
-def _of_one(x: NDArray[Any] | list[NDArray[Any]]) -> TrajectoryDataset:
-    """One array (n, H, *obs), or a list of episodes (length, *obs), as if they were one agent's."""
-    if isinstance(x, list):
-        return TrajectoryDataset.of_list(x, np.zeros(len(x), dtype=np.int64))
-    if x.ndim < 2 or x.shape[1] == 0:
-        raise InvalidDataError(f"Trajectories must have shape (trajectories, steps, ...); shape {x.shape} was given.")
-    return TrajectoryDataset.of_blocks([x])
+def _block(x: Any) -> list[NDArray[Any]]:
+    """One array (n, H, *obs)."""
+    array = as_observations(x, "all trajectories")
+    if array.ndim < 2 or array.shape[1] == 0:
+        shape = array.shape
+        raise InvalidDataError(f"Trajectories must have shape (trajectories, steps, ...); shape {shape} was given.")
+    return [array]
+
+
+def _of_one(blocks: list[NDArray[Any]]) -> TrajectoryDataset:
+    """Blocks (m, steps, *obs) as if they were one agent's."""
+    return TrajectoryDataset.of(blocks, np.zeros(len(blocks), dtype=np.int64))
 
 
 def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:

@@ -17,6 +17,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +37,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 FORMAT, INDEX, UNFINISHED = "craftrl dataset 1", "dataset.json", "unfinished.json"
 KINDS = {"x": "{:05d}.npy", "actions": "{:05d}.actions.npy", "states": "{:05d}.states.npy"}
 FILE_BYTES = 64 * 2**20  # of frames in one file
-HELD_BYTES = 2**20  # of frames of an agent that are held before they are written
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
@@ -80,9 +80,9 @@ class DatasetWriter:
             for source, start in zip(_each(file, "source"), _each(file, "start"))
         }
         self._seen = set(self.done)
-        self._number = count()
-        self._open: dict[Any, _File] = {}  # of each agent, the file to which its episodes are added
-        self._growing: dict[tuple[Any, str, int], _File] = {}  # episodes that come in parts, each in a file of its own
+        self._parts = map(".part{}.tmp".format, count())
+        # Of each agent, the file to which its episodes are added; and of each episode that comes in parts, its own.
+        self._open: dict[Any, _File] = {}
 
     def __enter__(self) -> DatasetWriter:
         if self.finished:
@@ -137,7 +137,8 @@ class DatasetWriter:
             self._index["agents"].append(agent)
         if key in self.done:
             return
-        if self.run and key in self._seen and key not in self._growing:
+        grows = key in self._open
+        if self.run and key in self._seen and not grows:
             raise InvalidDataError(
                 f"Episodes of one agent must differ in source or start, so that an interrupted run goes on; {key} was "
                 "given twice; name them."
@@ -153,24 +154,18 @@ class DatasetWriter:
                     f"The {kind} of an episode must be {least} to {n} numbers; {quoted(given)} was given."
                 )
             part[kind] = array.copy()
-        file = self._growing.pop(key, None)
-        if file is None:
-            if goes_on and agent in self._open:  # what came before lies before
-                self._close(self._open.pop(agent))
-            file = None if goes_on else self._open.get(agent)
-            file = file or _File(agent, self.path / f".part{next(self._number)}.tmp")
-            file.begin(source, int(start))
-            self._seen.add(key)
-            if not goes_on:
-                self._open[agent] = file
+        name = key if goes_on or grows else agent
+        if goes_on and not grows and agent in self._open:  # what came before lies before
+            self._close(agent)
         with plain_os_errors(self.given, "dataset"):
-            file.add(part)
-        if goes_on:
-            self._growing[key] = file
-        elif file is not self._open.get(agent):
-            self._close(file)
-        elif file.bytes >= FILE_BYTES:
-            self._close(self._open.pop(agent))
+            if name not in self._open:
+                self._open[name] = _File(agent, self.path / next(self._parts), part["x"][:0])
+            if not grows:
+                self._open[name].begin(source, int(start))
+                self._seen.add(key)
+            self._open[name].add(part)
+        if not goes_on and (grows or self._open[name].bytes >= FILE_BYTES):
+            self._close(name)
 
     def _fitting(self, agent: Any, x: ArrayLike) -> NDArray[Any]:
         """The frames of an episode, of the shape and type of those before."""
@@ -190,10 +185,11 @@ class DatasetWriter:
             )
         return frames.astype(dtype)
 
-    def _close(self, file: _File) -> None:
+    def _close(self, name: Any) -> None:
         """A file is complete, and the index says so."""
         with plain_os_errors(self.given, "dataset"):
-            self._index["files"].append(file.closed(len(self._index["files"])))
+            self._index["files"].append(self._open[name].closed(len(self._index["files"])))
+        del self._open[name]
         self._write_index()
 
     def _write_index(self) -> None:
@@ -209,6 +205,9 @@ class DatasetWriter:
             if kind is None:
                 self._finish()
         finally:
+            for file in self._open.values():
+                with suppress(OSError):  # that the disk is full was said before
+                    file.out.close()
             for left in self.path.glob(".part*.tmp"):
                 left.unlink()
             os.close(self._lock)
@@ -218,8 +217,8 @@ class DatasetWriter:
 
     def _finish(self) -> None:
         """Close what is open, and write the index last of all."""
-        for file in (*self._growing.values(), *self._open.values()):
-            self._close(file)
+        for name in list(self._open):
+            self._close(name)
         if len(self._index["agents"]) < 2:
             raise InvalidDataError(ONE_AGENT.format(len(self._index["agents"])))
         self._write_index()  # there may be new notes
@@ -236,12 +235,14 @@ class DatasetWriter:
 class _File:
     """An NPY file of some episodes of one agent, to which frames are added; and what lies beside them."""
 
-    def __init__(self, agent: Any, path: Path) -> None:
-        self.agent, self.path, self.bytes, self.held_bytes = agent, path, 0, 0
+    def __init__(self, agent: Any, path: Path, like: NDArray[Any]) -> None:
+        self.agent, self.path, self.like, self.bytes = agent, path, like, 0
         self.source: list[str] = []
         self.start: list[int] = []
         self.lengths: dict[str, list[int]] = {kind: [] for kind in KINDS}
-        self.held: dict[str, list[NDArray[Any]]] = {kind: [] for kind in KINDS}
+        self.beside: dict[str, list[NDArray[Any]]] = {"actions": [], "states": []}
+        self.out = path.open("wb")
+        self.out.write(_header(0, like))
 
     def begin(self, source: str, start: int) -> None:
         """The next part is the first of an episode."""
@@ -253,44 +254,35 @@ class _File:
     def add(self, part: Mapping[str, NDArray[Any]]) -> None:
         """Frames of the episode that was begun last, and what lies beside them."""
         for kind, array in part.items():
-            self.held[kind].append(array)
             self.lengths[kind][-1] += len(array)
+            if kind != "x":
+                self.beside[kind].append(array)
+        self.out.write(part["x"].data)
         self.bytes += part["x"].nbytes
-        self.held_bytes += part["x"].nbytes
-        if self.held_bytes > HELD_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        x = np.concatenate(self.held["x"])
-        with self.path.open("ab") as file:
-            if self.bytes == self.held_bytes:
-                file.write(_header(0, x))
-            file.write(x.data)
-        self.like, self.held["x"], self.held_bytes = x[:0], [], 0
 
     def closed(self, number: int) -> dict[str, Any]:
         """Give it the name of this number; what the index says of it."""
         found: dict[str, Any] = {"agent": self.agent, "n": len(self.source), "files": {}}
         found |= {"source": _shortened(self.source), "start": _shortened(self.start)}
-        if self.held_bytes:
-            self._flush()
-        with self.path.open("r+b") as file:
-            file.write(_header(sum(self.lengths["x"]), self.like))
-        for kind, pattern in KINDS.items():
-            if not any(self.lengths[kind]):
-                continue
-            path, arrays, name = self.path, self.held[kind], pattern.format(number)
+        self.out.seek(0)
+        self.out.write(_header(sum(self.lengths["x"]), self.like))
+        self.out.close()
+        paths = {"x": self.path}
+        for kind, arrays in self.beside.items():
             if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
                 raise InvalidDataError(
                     f"The {kind} of agent {self.agent} must be numbers of one shape; others were given."
                 )
-            if kind != "x":
-                path, beside = self.path.with_suffix(f".{kind}.tmp"), np.concatenate(arrays)
-                path.write_bytes(_header(len(beside), beside) + beside.tobytes())
+            if any(self.lengths[kind]):
+                paths[kind] = self.path.with_suffix(f".{kind}.tmp")
+                with paths[kind].open("wb") as file:
+                    np.save(file, np.concatenate(arrays))
+        for kind, path in paths.items():
+            name = KINDS[kind].format(number)
             with path.open("rb") as file:
                 found["files"][name] = [path.stat().st_size, _crc32(file)]
                 os.fsync(file.fileno())
-            os.replace(path, self.path.with_name(name))
+            os.replace(path, path.with_name(name))
             found[kind] = _shortened(self.lengths[kind])
         return found
 
@@ -334,39 +326,34 @@ class StoredFrames(Frames):
         self.index = _read_index(self.path)
         self.obs_shape = tuple(self.index["obs_shape"])
         self.dtype = np.dtype(self.index["dtype"])
-        self._files: dict[str, Path] = {}  # that were compared with their checksums
-        each = int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize
-        sizes = [file["files"][KINDS["x"].format(i)][0] for i, file in enumerate(self.index["files"])]
-        self._begin = [size - sum(_each(file, "x")) * each for size, file in zip(sizes, self.index["files"])]
-        if not is_url(self.path):
-            for number in range(len(sizes)):
-                self._local(number, "x")
+        self._known = {name: known for file in self.index["files"] for name, known in file["files"].items()}
+        self._whole: dict[str, Path] = {}  # files that were compared with their checksums
+        self._frame_bytes = int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize
+        self._begin = []
+        for number, file in enumerate(self.index["files"]):
+            name = KINDS["x"].format(number)
+            self._begin.append(self._known[name][0] - sum(_each(file, "x")) * self._frame_bytes)
+            if not is_url(self.path):
+                self._local(name)
 
     def part(self, number: int, first: int, length: int) -> NDArray[Any]:
-        out = np.empty((length, *self.obs_shape), dtype=self.dtype)
-        self.read(number, first, out)
-        return out
-
-    def read(self, number: int, first: int, out: NDArray[Any]) -> None:
-        local, left = self.file(number, "x"), out.reshape(-1).view(np.uint8).data
-        at = self._begin[number] + first * out[:1].nbytes
+        x = np.empty((length, *self.obs_shape), dtype=self.dtype)
+        local, left = self.file(number, "x"), x.reshape(-1).view(np.uint8).data
         try:
-            opened = os.open(local, os.O_RDONLY)
-            try:
+            with local.open("rb", buffering=0) as file:
+                file.seek(self._begin[number] + first * self._frame_bytes)
                 while left:
-                    n = os.preadv(opened, [left], at)
-                    if n == 0:
+                    if not (n := file.readinto(left)):
                         raise EOFError("it ends too soon")
-                    left, at = left[n:], at + n
-            finally:
-                os.close(opened)
+                    left = left[n:]
         except (OSError, EOFError) as error:
             raise self._unreadable(local, error) from error
+        return x
 
     def pick(self, number: Ints, first: Ints) -> NDArray[Any]:
         x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
         for i, (own, at) in enumerate(zip(number.tolist(), first.tolist())):
-            self.read(own, at, x[i : i + 1])
+            x[i] = self.part(own, at, 1)[0]
         return x
 
     def identity(self) -> Iterator[bytes | memoryview]:
@@ -375,17 +362,17 @@ class StoredFrames(Frames):
     def file(self, number: int, kind: str) -> Path:
         """A file on this machine's disk; the first time, it is compared with its checksum."""
         name = KINDS[kind].format(number)
-        if name not in self._files:
-            local = self._local(number, kind)
+        if name not in self._whole:
+            local = self._local(name)
             try:
                 with local.open("rb") as opened:
                     crc32 = _crc32(opened)
             except OSError as error:
                 raise self._unreadable(local, error) from error
-            if crc32 != self.index["files"][number]["files"][name][1]:
+            if crc32 != self._known[name][1]:
                 raise self._unreadable(local, "its checksum does not fit")
-            self._files[name] = local
-        return self._files[name]
+            self._whole[name] = local
+        return self._whole[name]
 
     def _unreadable(self, local: Path, why: object) -> InvalidDataError:
         return InvalidDataError(
@@ -393,11 +380,9 @@ class StoredFrames(Frames):
             "copy the dataset again."
         )
 
-    def _local(self, number: int, kind: str) -> Path:
+    def _local(self, name: str) -> Path:
         """A file on this machine's disk, of the right size."""
-        name = KINDS[kind].format(number)
-        size = self.index["files"][number]["files"][name][0]
-        remote = is_url(self.path)
+        size, remote = self._known[name][0], is_url(self.path)
         local = (urls.cached(f"{self.path} {self.index['checksum']}") if remote else Path(self.path)) / name
         if remote and not (local.is_file() and local.stat().st_size == size):
             urls.get(f"{self.path}/{name}", local)

@@ -8,8 +8,9 @@ copied. No window crosses a cut, a step at which the whole picture changes as it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -83,23 +84,15 @@ def cut(tau: TrajectoryDataset, window: Window = "auto") -> Windows | None:
         reason = f"agent {tau.names[k]} has {n} {'trajectory' if n == 1 else 'trajectories'} of {steps:.0f} steps"
     else:
         reason = "as asked for"
-    most = LENGTH if window == "auto" else int(window)
-    of, begin, length, n_cuts = [], [], [], 0
-    for i in range(tau.n):
-        found = cuts_in(tau, i)
-        n_cuts += len(found)
-        for start, stop in zip([0, *found.tolist()], [*found.tolist(), int(tau.lengths[i])]):
-            if stop - start > 1:
-                ends = _divided(start, stop, most)
-                of.append(np.full(len(ends) - 1, i))
-                begin.append(ends[:-1])
-                length.append(np.diff(ends))
-    if not of:
+    cuts = [cuts_in(tau, i).tolist() for i in range(tau.n)]
+    ends = ((i, [0, *own, n]) for i, (own, n) in enumerate(zip(cuts, tau.lengths.tolist())))
+    stretches = [(i, start, stop) for i, own in ends for start, stop in pairwise(own) if stop - start > 1]
+    if not stretches:
         return None
-    windows = placed(tau, np.concatenate(of), np.concatenate(begin), np.concatenate(length), aligned=False)
-    counts = " + ".join(map(str, windows.tau.counts))
+    found = _divided(tau, stretches, LENGTH if window == "auto" else int(window))
+    counts = " + ".join(map(str, found.tau.counts))
     why = f"{reason}, so that {counts} windows of neighbouring frames, from anywhere, are learned from."
-    return Windows(windows.tau.checked(), windows.of, windows.begin, n_cuts, why)
+    return Windows(found.tau.checked(), found.of, found.begin, sum(map(len, cuts)), why)
 
 
 def longer_than_many(tau: TrajectoryDataset) -> list[int]:
@@ -136,21 +129,16 @@ def pieces(tau: TrajectoryDataset) -> Windows:
     most = max(2, BLOCK_BYTES // (64 * tau.frame_bytes))
     if most >= tau.H:
         return Windows(tau, np.arange(tau.n), np.zeros(tau.n, dtype=np.int64))
-    ends = [_divided(0, int(n), most) for n in tau.lengths]
-    of = np.repeat(np.arange(tau.n), [len(own) - 1 for own in ends])
-    begin, length = (np.concatenate(parts) for parts in zip(*((own[:-1], np.diff(own)) for own in ends)))
-    return placed(tau, of, begin, length)
+    return _divided(tau, [(i, 0, n) for i, n in enumerate(tau.lengths.tolist())], most)
 
 
-def placed(tau: TrajectoryDataset, of: Ints, begin: Ints, lengths: Ints, aligned: bool = True) -> Windows:
-    """The windows that lie at these places of trajectories `of`, in rising order."""
-    source = None if tau.source is None else [tau.source[i] for i in of]
-    stride = tau.notes.get("reading", {}).get("stride", 1)
-    start = None if tau.start is None else tau.start[of] + stride * begin
-    file, first, H = tau.file[of], tau.first[of] + begin, int(lengths.max())
-    agent, names = tau.agent[of], tau.names
-    found = TrajectoryDataset(tau.frames, file, first, lengths, agent, H, names, tau.notes, source, start, aligned)
-    return Windows(found, of, begin)
+def _divided(tau: TrajectoryDataset, stretches: Sequence[tuple[int, int, int]], most: int) -> Windows:
+    """Stretches (trajectory, start, stop) in equal windows of at most so many frames, and of two at least."""
+    parts = [min(-(-(stop - start) // most), max(1, (stop - start) // 2)) for _, start, stop in stretches]
+    ends = [np.linspace(start, stop, n + 1).round().astype(np.int64) for (_, start, stop), n in zip(stretches, parts)]
+    of = np.repeat([i for i, _, _ in stretches], parts)
+    begin, length = np.concatenate([own[:-1] for own in ends]), np.concatenate([np.diff(own) for own in ends])
+    return Windows(tau.like(of, tau.agent[of], length, tau.names, begin), of, begin)
 
 
 def windows_again(tau: TrajectoryDataset, row: Ints, windows: Ints, sizes: tuple[int, ...]) -> TrajectoryDataset:
@@ -163,7 +151,8 @@ def windows_again(tau: TrajectoryDataset, row: Ints, windows: Ints, sizes: tuple
             f"The data must be that which the model was fitted to, {sizes[0]} trajectories of {sizes[1]} steps; {tau} "
             "was given."
         )
-    return placed(tau, row[windows[:, 0]], windows[:, 1], windows[:, 2], aligned=False).tau
+    of = row[windows[:, 0]]
+    return tau.like(of, tau.agent[of], windows[:, 2], tau.names, windows[:, 1])
 
 
 def taken(labels: Ints, windows: Ints, H: int) -> Ints:
@@ -171,9 +160,3 @@ def taken(labels: Ints, windows: Ints, H: int) -> Ints:
     step = np.arange(H)
     found = labels[windows[:, :1], np.minimum(windows[:, 1:2] + step, labels.shape[1] - 1)]
     return np.where(step < windows[:, 2:], found, -1)
-
-
-def _divided(start: int, stop: int, most: int) -> Ints:
-    """Where equal parts of at most so many frames, and of two at least, begin and end."""
-    n = min(-(-(stop - start) // most), max(1, (stop - start) // 2))
-    return np.linspace(start, stop, n + 1).round().astype(np.int64)
