@@ -9,9 +9,7 @@ from feature_world import feature_data
 from tqdm import tqdm
 
 from craftrl import CRAFT, NeuralOracle, Training, progress
-from craftrl.progress import COMPILED, COMPILING, doing, fit_bar, fit_bar_if, tell, watched
-
-AGENTS, STATES = "telling the agents apart", "finding states"
+from craftrl.progress import AGENTS, COMPILED, COMPILING, STATES, doing, fit_bar, tell, watched
 
 
 def bars(capsys):
@@ -31,10 +29,9 @@ def test_one_bar_over_all_phases_of_a_network_that_never_goes_back(capsys, monke
     with fit_bar(5):
         tell("run")
         tell("log-odds")
-        for network in (1, 2):
-            tell(f"training log-odds-{network}-of-2")
-            for epoch in (1, 2, 3):
-                tell(f"log-odds-{network}-of-2, minibatch {epoch} of at most 4")
+        for network in (0, 1):
+            for minibatch in range(4):
+                tell("log-odds", trained=(network + minibatch / 4) / 2)
         for _ in range(12):
             tell("states")
         for h in (4, 1):
@@ -65,11 +62,11 @@ def test_a_finite_class_has_one_phase_and_compiles_once(capsys, monkeypatch):
 )
 def test_a_bar_is_shown_if_it_is_wanted_and_nobody_watches(wanted, terminal, there, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    with fit_bar_if(wanted, 3):
+    with fit_bar(3, wanted):
         assert watched() == there
     with fit_bar(3):
         watcher = progress._watcher.get()
-        with fit_bar_if(True, 3):
+        with fit_bar(3):
             assert progress._watcher.get() is watcher
 
 
@@ -87,10 +84,11 @@ def test_what_takes_its_time_is_said_on_a_terminal_and_wiped_away(terminal, caps
 def test_a_network_says_what_it_trains_where_it_is_asked_to(capsys):
     heard, tau = [], feature_data(60, horizon=3).tau
     model = CRAFT(NeuralOracle(dim=8, networks=1, training=Training(epochs=2, device="cpu")))
-    with progress.watched_by(lambda what, h: heard.append(what)):
+    with progress.watched_by(lambda what, h, trained: heard.append((what, trained))):
         model.fit(tau)
-    assert heard.index("log-odds") < heard.index("training log-odds-1-of-1") < heard.index("states")
-    said = [what for what in heard if what.startswith("log-odds-1-of-1, minibatch ")]
-    assert len(said) > 1
-    assert said == [f"log-odds-1-of-1, minibatch {t} of at most {len(said)}" for t in range(1, len(said) + 1)]
+    said = [what for what, _ in heard]
+    assert said.index("log-odds") < said.index("log-odds-1-of-1") < said.index("states")
+    trained = [share for _, share in heard if share is not None]
+    assert trained == [t / (len(trained) - 1) for t in range(len(trained))]
+    assert len(trained) > 2
     assert capsys.readouterr().err == ""

@@ -65,7 +65,7 @@ def loop(monkeypatch):
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_whoever_watches_hears_of_compiling_once_and_of_nobody_elses(loop, n_threads, monkeypatch):
     heard = []
-    with watched_by(lambda what, h: heard.append(what)):
+    with watched_by(lambda what, *_: heard.append(what)):
         assert list(ordered_map(loop, [1, 2, 3], n_threads)) == [2, 4, 6]
         monkeypatch.setattr(twice, "__module__", "theirs")
         assert njit(twice)(2) == 4

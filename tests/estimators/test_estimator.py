@@ -71,7 +71,7 @@ def test_what_was_asked_of_the_oracle_is_counted_and_timed():
 
 def test_a_fit_can_be_watched_and_does_not_change_by_it(toy, fitted):
     tau, seen = toy[1].tau, []
-    with watched_by(lambda what, h: seen.append((what, h))):
+    with watched_by(lambda what, h, trained: seen.append((what, h))):
         watched = CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(tau)
     assert seen[0] == ("run", None)
     assert ("log-odds", None) in seen

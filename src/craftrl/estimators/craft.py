@@ -38,7 +38,7 @@ from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 from craftrl.oracles.learned import PreparedLearned
 from craftrl.oracles.starts import find_starts, one_start_test
-from craftrl.progress import fit_bar_if
+from craftrl.progress import fit_bar
 
 Auto = Literal["auto"]
 Start = ArrayLike | Literal["find"] | None
@@ -215,7 +215,7 @@ class CRAFT(Learner):
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
         ask = OracleCalls()
-        with fit_bar_if(oracle.shows_progress(), tau.H):
+        with fit_bar(tau.H, oracle.shows_progress()):
             prepared = oracle.prepare(tau)
             coupling, relabel, stationary, read = self._reading(oracle, prepared)
             starts, found = _starts(start, data, prepared, ask)

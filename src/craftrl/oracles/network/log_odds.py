@@ -213,7 +213,7 @@ def fit_pairs(
         def batches(chunks: Sequence[Ints], learns: bool, own: Trunk = own) -> Iterator[tuple[Tensor, Tensor] | None]:
             return (batch if len(batch[0]) else None for batch in frames.batches(chunks, own, learns))
 
-        held_loss = train(network, loss, batches, rows, size, training, name, chance, tau.digest)
+        held_loss = train(network, loss, batches, rows, size, training, name, chance, tau.digest, (i, several))
         fits.append((held_loss, network, *_read(network, frames)))
     fits.sort(key=lambda fit: fit[0])
     _, of_all, said, (distilled, *_), (phi, *_) = zip(*fits)

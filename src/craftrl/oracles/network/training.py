@@ -58,6 +58,7 @@ def train(
     name: str,
     chance: float | None = None,
     data: Callable[[], str] = str,
+    part: tuple[int, int] = (0, 1),
 ) -> float:
     """Train in place, leave the best averaged weights on held-out rows, and return their held-out loss.
 
@@ -68,6 +69,7 @@ def train(
     size     rows of a minibatch
     chance   the loss of knowing nothing, if that is known: training does not end before it has left it
     data     what the rows stand for, in a few letters, for checkpoints
+    part     how many networks were trained before, and how many there are in all
 
     Gradients and held-out losses are summed over ranks, so that all take the same steps and end with the same weights.
     The average weighs minibatch t as t squared, so that it reaches over about the last third of them at any time.
@@ -93,7 +95,7 @@ def train(
         optimiser.load_state_dict(saved["optimiser"])
         best, (t, lowest, stale) = saved["best"], saved["stand"].values()
     chunks_held = np.array_split(held_out, max(1, math.ceil(len(held_out) / (4 * size))))
-    tell(f"training {name}")
+    tell(name, trained=(part[0] + t / most) / part[1])
     bar = _bar(training, name, most, t)
     while t < most and not (stale >= PATIENCE and t >= MIN_MINIBATCHES):
         first, until, chunks = t // per_epoch * per_epoch, min(t + EVALUATE_EVERY, most), list[Ints]()
@@ -105,7 +107,7 @@ def train(
         with seeded(training, f"{name}-{t}{own_noise}", device), _enough_memory():
             for batch in batches(chunks[t - first : until - first], True):
                 t += 1
-                tell(f"{name}, minibatch {t} of at most {most}")
+                tell(name, trained=(part[0] + t / most) / part[1])
                 optimiser.param_groups[0]["lr"] = training.lr * min(1.0, t / WARM_UP)
                 optimiser.zero_grad(set_to_none=True)
                 with training.precision(device):
