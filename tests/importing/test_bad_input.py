@@ -153,15 +153,18 @@ BAD = {
         lambda f: frames_with(f, "run 1/2.png", Image.new("RGB", (8, 8))),
         r"run 1 has \(16, 16, 3\) and \(8, 8, 3\); crop or resize them",
     ),
-    "a broken table": (lambda f: ben(f, "a.csv", 'x,y\n1,2\n3\n"'), "ben/a.csv must be a table that can be read; .*;"),
+    "a broken table": (lambda f: ben(f, "a.csv", 'x,y\n1,2\n3\n"'), "ben/a.csv must be a table; .*;"),
     "a truncated table": (
         lambda f: cut_off(write_table(f / "ben/a.parquet", episodes(1, (4,)))),
-        "ben/a.parquet must be a table that can be read",
+        "ben/a.parquet must be a table",
     ),
     "words": (lambda f: ben(f, "a.csv", "x,mood\n1,good\n2,bad\n"), "`mood` of ben/a.csv is not so; .* --key"),
     "gaps": (lambda f: ben(f, "a.csv", "x,y\n1,2\n,3\n"), "`x` of ben/a.csv is not so; fill or drop it"),
     "gaps in labels": (lambda f: ben(f, "a.csv", "episode,y\n1,2\n,3\n"), "`episode` must be filled .* in ben/a.csv"),
-    "a column twice": (lambda f: ben(f, "a.csv", "x,x\n1,2\n"), "ben/a.csv must be a table .* two columns called 'x'"),
+    "a column twice": (
+        lambda f: ben(f, "a.csv", "x,x\n1,2\n"),
+        "ben/a.csv must be a table; .*two columns called 'x'",
+    ),
     "no rows": (lambda f: ben(f, "a.csv", "x,y\n"), "at least one row; ben/a.csv has none"),
     "an empty table": (lambda f: ben(f, "a.csv", ""), "ben/a.csv must be a table"),
     "a truncated NPZ": (lambda f: (ben(f, "a.npz", x=PICTURES), cut_off(f / "ben/a.npz")), "must be a NumPy file"),
@@ -192,7 +195,7 @@ BAD = {
         lambda f: lerobot_with(f, lambda info: info.update(data_path="../other/file-{file_index:03d}.parquet")),
         "must hold its data itself; ben takes ben/../other/file-000.parquet,",
     ),
-    "a truncated Minari": (broken_minari, "must be a Minari dataset; it cannot be opened"),
+    "a truncated Minari": (broken_minari, "must be a Minari dataset; it cannot be read"),
     **{
         how.__name__: (
             lambda f, how=how: minari_with(f, how),

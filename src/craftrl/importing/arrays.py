@@ -1,4 +1,4 @@
-"""NumPy files and craftrl's own datasets.
+"""NumPy files.
 
 One NumPy file is all trajectories of an agent, (n, steps, ...), or one recording of pictures, (steps, rows, columns,
 1 or 3); in a folder, each is one episode. An NPZ file may hold more: `lengths` (n,) where trajectories end early,
@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data import TrajectoryDataset, read_actions
-from craftrl.data.files import UNREADABLE
-from craftrl.data.store import INDEX
 from craftrl.errors import InvalidDataError
-from craftrl.importing.recordings import Content, Recording, held, name_in, stamp
+from craftrl.importing.recordings import Content, Recording, held, name_in, readable, stamp
 
 ARRAYS = (".npz", ".npy")
 OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "image")
@@ -80,22 +76,10 @@ def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> li
     return [Recording("", name_in(root, file), stamp(file), "NumPy", partial(read, file)) for file in files]
 
 
-def dataset(path: Path) -> list[Recording]:
-    """Each trajectory of a dataset that craftrl wrote is a recording, of the agent that it is of there."""
-    tau, actions, version = TrajectoryDataset.open(path), list(chain(*read_actions(path))), stamp(path / INDEX)
-    names, about = [str(tau.names[k]) for k in tau.agent], tau.notes.get("agents", {})
-
-    def read(i: int) -> Content:
-        aside = actions[i] if actions and len(actions[i]) else None
-        return Content(tau.episode(i), aside, "; ".join(about.get(names[i], {}).get("lossy", [])))
-
-    return [Recording(name, f"{path.name}[{i}]", version, "craftrl", partial(read, i)) for i, name in enumerate(names)]
-
-
 @held
 def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[NDArray[Any] | None, dict[str, NDArray[Any]]]:
     """The observations in a file, if it is known which array has them; and all its arrays of use."""
-    try:
+    with readable(path, "a NumPy file of numbers"):
         if path.suffix.lower() == ".npy":
             return np.load(path, mmap_mode="r"), {}
         with path.open("rb") as file, np.load(file) as archive:
@@ -104,10 +88,6 @@ def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[NDArray[Any]
             known = known or [name for name in names if name not in NOT_OBSERVED]
             wanted = [*known, "lengths", "agent", *ACTIONS] if len(known) == 1 else known
             arrays = {name: archive[name] for name in wanted if name in names}
-    except UNREADABLE as error:
-        raise InvalidDataError(
-            f"{path} must be a NumPy file of numbers; it cannot be read ({error}); copy it again."
-        ) from error
     if keys and (len(keys) > 1 or keys[0] not in names):
         raise InvalidDataError(f"--key must name one array; {path} has {', '.join(names)}, not {', '.join(keys)}.")
     return arrays[known[0]] if len(known) == 1 else None, arrays

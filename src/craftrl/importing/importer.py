@@ -27,7 +27,6 @@ from craftrl.importing.recognise import Agents, PathLike, recognised
 from craftrl.importing.recordings import Cut, Recording, release
 from craftrl.progress import progress_bar
 
-PARTS = 1000  # of a recording, for the bar
 WITHOUT_KEYS = {"video", "frames", "craftrl"}
 BAR = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"
 
@@ -97,8 +96,8 @@ def import_data(
     lights = lights_of(listed, reading) if standardise else []
     reading.light = np.mean(lights, axis=0).tolist() if lights else None
     writer.notes["reading"] = {**asdict(reading), "keys": columns or reading.keys}
-    longest, parts = 2 if writer.done else 0, 1 if own else PARTS
-    shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
+    longest = 2 if writer.done else 0
+    shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": len(listed), "bar_format": BAR}
     with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:
         for i, recording in enumerate(chain(listed, *own.values())):
             places = {(cut.agent, recording.source, -1 if cut.in_seconds else int(cut.start)) for cut in recording.cuts}
@@ -114,8 +113,8 @@ def import_data(
                     writer.append(agent, x, source=source, start=start, actions=episode.actions, goes_on=goes_on)
                 except InvalidDataError as error:
                     raise InvalidDataError(f"{recording.path}: {error}") from error
-                bar.update(int(parts * (i + episode.share)) - bar.n)
-            bar.update(parts * (i + 1) - bar.n)
+                bar.update(i + episode.share - bar.n)
+            bar.update(i + 1 - bar.n)
         missing = [name for name in names if longest < 2 or name not in writer.notes["agents"]]
         if missing:
             long, advice = (

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_choice, check_flag, check_whole, is_whole, quoted
-from craftrl.data.files import UNREADABLE
-from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
-from craftrl.importing.recordings import Cut, Recording
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
+from craftrl.importing.recordings import Cut, Recording, readable
 
 Light = tuple[NDArray[np.float64], NDArray[np.float64]]  # the mean and the contrast of each channel
 TOLERANCE = 1e-6  # seconds
@@ -121,12 +120,8 @@ def cut_up(recording: Recording, reading: Reading, light: Light | None = None) -
     Long ones come in parts, so that memory does not grow with them. With its own `light`, it is standardised.
     """
     stride, path = reading.stride, recording.path
-    try:
+    with readable(path, "a recording"):
         content = recording.read()
-    except CraftError:
-        raise
-    except UNREADABLE as error:
-        raise InvalidDataError(f"{path} must be readable; it is not ({error!r}); copy it again.") from error
     frames, actions = content.frames, content.actions
     changed = None if light is None else _towards(light, reading.light)
     if isinstance(frames, np.ndarray):

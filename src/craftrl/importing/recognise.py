@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from craftrl.arguments import check_source, quoted
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.importing import arrays, minari, tables
+from craftrl.importing import arrays, datasets, tables
 from craftrl.importing.recordings import PICTURES, VIDEOS, Content, Cut, Recording, frame_folders, in_order, videos
 
 PathLike = str | os.PathLike[str]
@@ -91,18 +91,18 @@ def _own(agent: str, episodes: Iterable[Any]) -> Iterator[Recording]:
 def _at(given: str, keys: tuple[str, ...]) -> list[Recording]:
     """The recordings that a path holds, of one agent or, where the format says whose they are, of several."""
     if given.startswith(MINARI):
-        return minari.minari_dataset(minari.named_folder(given.removeprefix(MINARI)), keys)
+        return datasets.minari_dataset(datasets.named_folder(given.removeprefix(MINARI)), keys)
     path = check_source("An agent's recordings", given)
     if not path.exists():
         raise InvalidDataError(f"There must be an agent's recordings at {path}; nothing is there; check the name.")
     if path.resolve() == Path(path.resolve().anchor):
         raise InvalidDataError(f"Recordings must have a folder of their own; {path} is the whole disk.")
-    if (path / tables.LEROBOT).is_file():
-        return tables.lerobot_dataset(path, keys)
-    if any(_is_minari(folder / minari.METADATA) for folder in (path, path / "data")):
-        return minari.minari_dataset(path, keys)
-    if (path / arrays.INDEX).is_file():
-        return arrays.dataset(path)
+    if (path / datasets.LEROBOT).is_file():
+        return datasets.lerobot_dataset(path, keys)
+    if any(_is_minari(folder / datasets.METADATA) for folder in (path, path / "data")):
+        return datasets.minari_dataset(path, keys)
+    if (path / datasets.INDEX).is_file():
+        return datasets.own_dataset(path)
     kinds: dict[str, list[Path]] = {}
     for file in in_order((path, *path.rglob("*"))):
         kind = next((name for name, (suffixes, _) in FILES.items() if file.suffix.lower() in suffixes), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.errors import InvalidDataError, require
+from craftrl.errors import CraftError, InvalidDataError, require
 
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".gif")
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 # What FFmpeg may take a file for: a text that calls itself a video could name other files, which would be read.
 CONTAINERS = "mov,mp4,matroska,webm,avi,asf,mpeg,mpegts,mpegvideo,m4v,h264,hevc,flv,ogg,nut,ivf"
 GREY = "gray"  # pixel formats that begin so have one channel
+VIDEO = "a video that can be decoded to its end"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,6 +74,18 @@ class Recording(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
+@contextmanager
+def readable(path: object, what: str) -> Iterator[None]:
+    """What the libraries of the formats raise where a file is missing, cut off or damaged, in one sentence."""
+    try:
+        yield
+    except CraftError:
+        raise
+    except Exception as error:  # Pillow, HDF5 and Minari have many kinds
+        reason = getattr(error, "strerror", None) or (str(error).splitlines() or [repr(error)])[0]
+        raise InvalidDataError(f"{path} must be {what}; it cannot be read ({reason}); copy it again.") from error
+
+
 _held: list[Any] = []
 
 
@@ -113,8 +127,7 @@ def video(path: Path, start: float = 0.0) -> Content:
     if path.suffix.lower() == ".gif":  # of GIFs that do not say how long frames are shown, FFmpeg gives the first alone
         return Content(_gif_frames(path))
     av = require("av", "video")
-    broken = (av.FFmpegError, OSError, ValueError, AttributeError, IndexError, MemoryError)
-    try:
+    with readable(path, VIDEO):
         container = av.open(str(path), metadata_errors="replace", options={"format_whitelist": CONTAINERS})
         if not container.streams.video:
             raise ValueError("it has no pictures")
@@ -127,57 +140,40 @@ def video(path: Path, start: float = 0.0) -> Content:
             lossy += ", possibly without loss"
         if start:
             container.seek(int(start / stream.time_base), stream=stream)
-    except broken as error:
-        raise _undecodable(path, error) from error
 
     def frames() -> Iterator[Frame]:
         first, last, longest = None, 0.0, 2.5 / rate if rate else 0.0
-        try:
-            with container:
-                for frame in container.decode(stream):
-                    if frame.is_corrupt:
-                        raise ValueError("a frame is corrupt")
-                    time = frame.time
-                    if time is not None and rate and time < start - 0.5 / rate:
-                        continue
-                    if time is not None:
-                        first, last, longest = time if first is None else first, time, max(longest, time - last)
-                    yield None if time is None or first is None else time - first, partial(_pixels, frame, path)
-                if rate and last + longest < length and len(container.streams) == 1:  # sound may run on
-                    raise ValueError(f"it ends after {last:.1f} of {length:.1f} s")
-        except broken as error:
-            raise _undecodable(path, error) from error
+        with readable(path, VIDEO), container:
+            for frame in container.decode(stream):
+                if frame.is_corrupt:
+                    raise ValueError("a frame is corrupt")
+                time = frame.time
+                if time is not None and rate and time < start - 0.5 / rate:
+                    continue
+                if time is not None:
+                    first, last, longest = time if first is None else first, time, max(longest, time - last)
+                yield None if time is None or first is None else time - first, partial(_pixels, frame, path)
+            if rate and last + longest < length and len(container.streams) == 1:  # sound may run on
+                raise ValueError(f"it ends after {last:.1f} of {length:.1f} s")
 
     return Content(frames(), lossy=lossy, seconds=length)
 
 
 def _pixels(frame: Any, path: Path) -> NDArray[np.uint8]:
-    try:
+    with readable(path, VIDEO):
         grey = frame.format.name.startswith(GREY)
         return frame.to_ndarray(format="gray")[..., None] if grey else frame.to_ndarray(format="rgb24")
-    except (OSError, ValueError, MemoryError) as error:
-        raise _undecodable(path, error) from error
 
 
 def _gif_frames(path: Path) -> Iterator[Frame]:
     pillow, sequence, seconds = require("PIL.Image", "video"), require("PIL.ImageSequence", "video"), 0.0
-    try:
-        with path.open("rb") as file, pillow.open(file) as image:
-            for frame in sequence.Iterator(image):
-                yield seconds, partial(np.asarray, frame.convert("RGB"))
-                seconds += frame.info.get("duration", 0) / 1000
-            file.seek(-1, os.SEEK_CUR)
-            if file.read(1) != b";":
-                raise ValueError("it is cut off")
-    except Exception as error:  # Pillow has many for files that are damaged
-        raise _undecodable(path, error) from error
-
-
-def _undecodable(path: Path, error: Exception) -> InvalidDataError:
-    reason = getattr(error, "strerror", None) or error
-    return InvalidDataError(
-        f"{path} must be a video that can be decoded to its end; it cannot ({reason}); copy it again."
-    )
+    with readable(path, VIDEO), path.open("rb") as file, pillow.open(file) as image:
+        for frame in sequence.Iterator(image):
+            yield seconds, partial(np.asarray, frame.convert("RGB"))
+            seconds += frame.info.get("duration", 0) / 1000
+        file.seek(-1, os.SEEK_CUR)
+        if file.read(1) != b";":
+            raise ValueError("it is cut off")
 
 
 def frame_folders(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> list[Recording]:
@@ -199,13 +195,8 @@ def frame_folders(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> l
 def picture(file: Any, name: object) -> NDArray[np.uint8]:
     """An image file, or the bytes of one that is open, as (rows, columns, 1 or 3)."""
     pillow = require("PIL.Image", "video")
-    try:
-        with pillow.open(file) as image:
-            if image.mode.startswith(("I", "F")):
-                raise ValueError(f"its pixels have more than 8 bits, mode {image.mode}")
-            array = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA") else "RGB"))
-    except Exception as error:
-        raise InvalidDataError(
-            f"{name} must be a picture of 8 bits; it cannot be decoded ({error}); copy it again."
-        ) from error
+    with readable(name, "a picture of 8 bits"), pillow.open(file) as image:
+        if image.mode.startswith(("I", "F")):
+            raise ValueError(f"its pixels have more than 8 bits, mode {image.mode}")
+        array = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA") else "RGB"))
     return array if array.ndim == 3 else array[..., None]
