@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,9 +26,8 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from craftrl import CRAFT
-
 AT_ONCE = 2**26  # bytes of new recordings that are held
+Key = tuple[str, str, int]  # an episode: its agent, source and start
 Table = Annotated[str, opt("NAME.parquet, NAME.csv or NAME.npz")]
 
 
@@ -201,26 +201,13 @@ def encode(
         reading, states, agent = tau.notes.get("reading"), learned.transform(tau), [tau.names[k] for k in tau.agent]
         file, start = list(tau.source or ()), [] if tau.start is None else tau.start.tolist()
     else:
-        from craftrl.importing import read_episodes
-        from craftrl.progress import progress_bar
-
         reading = learned.data_.get("reading", {})
-        one_encoder, n_bytes = hasattr(learned, "encoder_"), 0
-        rows: dict[tuple[str, str, int], list[NDArray[Any]]] = {}  # the states of each episode, part by part
-        held: dict[tuple[str, str, int], list[NDArray[Any]]] = {}  # frames that are not encoded yet
-        bar = {"desc": "encode", "unit": "episode", "delay": 0.5, "leave": False}
-        for episode in progress_bar(iterable=read_episodes(data, **reading), **bar):
-            if episode.x.shape[1:] != learned.obs_shape_:
-                raise InvalidDataError(
-                    f"New recordings must look like those fitted, {learned.obs_shape_}; {episode.source} of "
-                    f"{episode.agent} has {episode.x.shape[1:]}; convert it, or fit with --resize."
-                )
-            held.setdefault((episode.agent, episode.source, episode.start), []).append(episode.x)
-            n_bytes += episode.x.nbytes
-            if n_bytes > AT_ONCE and (one_encoder or not episode.goes_on):
-                _encode_held(learned, held, rows)
-                n_bytes = 0
-        _encode_held(learned, held, rows)
+        most = None if hasattr(learned, "encoder_") else len(learned.encoders_)  # else of the steps that have one
+        rows: dict[Key, list[NDArray[Any]]] = {}  # the states of each episode, part by part
+        for some in _some_at_a_time(data, reading, learned.obs_shape_, whole=most is not None):
+            x = [np.concatenate(parts)[:most] for parts in some.values()]
+            for name, part, states in zip(some, x, learned.transform(x)):
+                rows.setdefault(name, []).append(states[: len(part)])
         agent, file, start = (list(column) for column in zip(*rows))
         states = np.array(list(zip_longest(*map(np.concatenate, rows.values()), fillvalue=-1))).T
     if reading is None:  # collected, or written by a program
@@ -232,15 +219,29 @@ def encode(
     print(f"{int((states >= 0).sum())} states of {of} written to {out}")
 
 
-def _encode_held(model: CRAFT, held: dict[Any, list[NDArray[Any]]], rows: dict[Any, list[NDArray[Any]]]) -> None:
-    """Move what is held to the states of its episodes; where each step has an encoder, of the steps that have one."""
-    import numpy as np
+def _some_at_a_time(
+    data: Sequence[str], reading: dict[str, Any], shape: tuple[int, ...], whole: bool
+) -> Iterator[dict[Key, list[NDArray[Any]]]]:
+    """The frames of new recordings, of several episodes at a time, those of long ones in parts unless `whole`."""
+    from craftrl.importing import read_episodes
+    from craftrl.progress import progress_bar
 
-    most = None if hasattr(model, "encoder_") else len(model.encoders_)
-    x = [np.concatenate(parts)[:most] for parts in held.values()]
-    for name, part, states in zip(held, x, model.transform(x) if x else ()):
-        rows.setdefault(name, []).append(states[: len(part)])
-    held.clear()
+    held: dict[Key, list[NDArray[Any]]] = {}
+    n_bytes = 0
+    bar = {"desc": "encode", "unit": "episode", "delay": 0.5, "leave": False}
+    for episode in progress_bar(iterable=read_episodes(data, **reading), **bar):
+        if episode.x.shape[1:] != shape:
+            raise InvalidDataError(
+                f"New recordings must look like those fitted, {shape}; {episode.source} of {episode.agent} has "
+                f"{episode.x.shape[1:]}; convert it, or fit with --resize."
+            )
+        held.setdefault((episode.agent, episode.source, episode.start), []).append(episode.x)
+        n_bytes += episode.x.nbytes
+        if n_bytes > AT_ONCE and not (whole and episode.goes_on):
+            yield held
+            held, n_bytes = {}, 0
+    if held:
+        yield held
 
 
 def render(
