@@ -132,14 +132,53 @@ def find_latent_actions(
         raise InvalidParameterError(
             f"features must have one row of numbers for each of the {len(edges)} moves; shape {given.shape} was given."
         )
-    degree = np.bincount(edges[:, 0], minlength=1)
-    slips = deterministic is False or (deterministic == "auto" and n != "auto" and int(degree.max()) > n)
-    effects = _Effects(edges, by_agent, N)
-    if slips:
-        effects.factor(None if n == "auto" else int(n), np.random.default_rng(seed))
+    most, known = np.bincount(edges[:, 0], minlength=1).max(), None if n == "auto" else int(n)
+    if deterministic is False or (deterministic == "auto" and known is not None and most > known):
+        found = _factored(edges, by_agent, known, np.random.default_rng(seed))
     else:
-        effects.take_moves(None if n == "auto" else int(n), staying)
-    return effects.named(given, same_habits, staying, seed)
+        found = _each_move(edges, by_agent, known, staying)
+    states, n_actions, conditions = found
+
+    # names of the usual moves of all states, by all ties there are
+    distinct = {s: here.usual for s, here in states.items() if len(set(here.usual)) == len(here.usual)}
+    apart = staying and n_actions > 1  # staying in place is an action of its own, and gets the last name
+    free = n_actions - apart
+    successors = [tuple(t for t in distinct.get(s, ()) if not (apart and t == s)) for s in range(N)]
+    ties, condition = by_commuting(successors, free)
+    conditions.append(condition)
+    moves = [(s, t) for s, here in states.items() for t in here.usual]
+    vectors: dict[str, tuple[str, list[Floats]]] = {}
+    if given is not None:
+        vectors["features"] = "features", [here.effects @ given[here.rows] for here in states.values()]
+    if same_habits:
+        vectors["same habits"] = "agents' habits", [np.sqrt(here.habits.T) for here in states.values()]
+    for name, (what, rows) in vectors.items():
+        more, condition = by_vectors(name, moves, np.concatenate(rows or [np.zeros((0, 1))]), free, what, seed)
+        ties += more
+        conditions.append(condition)
+    names, group, contradicting = name_moves(successors, ties, free)
+    for s in (s for s in distinct if apart and s in distinct[s]):
+        names[s][s] = tuple(set(range(n_actions)).difference(*names[s].values()))
+    sizes = np.bincount(group[list(distinct)], minlength=1)
+    alone = tuple(s for s in sorted(distinct) if group[s] != sizes.argmax())
+    said = f"Names agree in {(sizes > 0).sum()} groups of states, the largest of {sizes.max()} of {len(distinct)}."
+    if contradicting:
+        said += f" Ties of {contradicting} states contradict one another and were left out."
+    conditions.append(Condition("one permutation", not alone, alone, said))
+
+    share, weight = np.zeros((len(edges), n_actions)), np.zeros((len(edges), n_actions))
+    policies = np.full((len(by_agent), N, n_actions), np.nan)
+    for s, here in states.items():
+        left = by_agent[:, here.rows].sum(axis=1)
+        policies[left > 0, s] = 0.0
+        for i, t in enumerate(here.usual):
+            called = names[s].get(t, (i,)) if s in distinct else (i,)
+            for a in called:
+                share[here.rows, a] = here.effects[i]
+                policies[left > 0, s, a] = here.habits[left > 0, i] / len(called)
+                weight[here.rows, a] = left[left > 0] @ policies[left > 0, s, a] * here.effects[i]
+    posterior = weight / weight.sum(axis=1, keepdims=True)
+    return LatentActions(n_actions, edges, share, posterior, policies, group, tuple(conditions))
 
 
 def _checked_counts(counts: Any) -> tuple[Ints, Floats, int]:
@@ -154,17 +193,14 @@ def _checked_counts(counts: Any) -> tuple[Ints, Floats, int]:
             f"{quoted(shapes)} were given."
         )
     checked = [csr_array(table) for table in given]
-    for table in checked:
-        x = table.data
+    for x in (table.data for table in checked):
         if x.dtype.kind not in "biuf" or not (np.isfinite(x) & (x >= 0) & (x <= MAX_COUNTED)).all():
             raise InvalidDataError("counts must be numbers of 0 or more, up to 2**53; others were given; count moves.")
-    total = csr_array(sum(table.astype(float) for table in checked)).tocoo()
-    edges = np.stack([total.row, total.col], axis=1)[total.data > 0].astype(np.int64)
-    edges = edges[np.lexsort(edges.T[::-1])]
-    made = np.zeros((len(checked), len(edges)))
-    for row, table in zip(made, checked if len(edges) else ()):
-        row[:] = np.asarray(table[edges[:, 0], edges[:, 1]]).ravel()
-    return edges, made, shapes[0][0]
+    s, t = sum(table.astype(float) for table in checked).nonzero()
+    order = np.lexsort((t, s))
+    edges = np.stack([s, t], axis=1)[order].astype(np.int64)
+    made = [np.asarray(table.astype(float)[edges[:, 0], edges[:, 1]]).reshape(-1) for table in checked]
+    return edges, np.stack(made), shapes[0][0]
 
 
 # -- within each state ---------------------------------------------------------------------------------------------
@@ -177,136 +213,85 @@ class _State:
     usual  (r,): the likeliest successor of each action
     """
 
-    moves: Ints
+    rows: Ints
     effects: Floats
     habits: Floats
     usual: list[int]
 
 
-class _Effects:
-    """What the actions of each state do, and what that rests on; then their names.
+Found = tuple[dict[int, _State], int, list[Condition]]  # each state, how many actions there are, what that rests on
 
-    In a deterministic world the effects are the moves themselves. Where actions slip they are found by factoring.
+
+def _rows(edges: Ints) -> dict[int, Ints]:
+    """The rows of each state's moves in the sorted edges."""
+    states, start = np.unique(edges[:, 0], return_index=True)
+    return dict(zip(states.tolist(), np.split(np.arange(len(edges)), start[1:])))
+
+
+def _each_move(edges: Ints, by_agent: Floats, n: int | None, staying: bool) -> Found:
+    """Every move is an action of its state; with `staying` every state has the action that stays, seen or not."""
+    states, needed = {}, 1
+    for s, rows in _rows(edges).items():
+        left, after = by_agent[:, rows].sum(axis=1, keepdims=True), edges[rows, 1].tolist()
+        habits = np.where(left > 0, by_agent[:, rows] / np.where(left > 0, left, 1), np.nan)
+        states[s] = _State(rows, np.eye(len(rows)), habits, after)
+        needed = max(needed, len(rows) + (staying and s not in after))
+    where = tuple(s for s, here in states.items() if n is not None and len(here.usual) > n)
+    said = f"A state has up to {needed} successors, so a deterministic world has {needed} actions or more"
+    if where:
+        said += f", yet there are {n}; give deterministic=False."
+    else:
+        said += f". Counts cannot tell it from actions that slip{'; give n if it is known' if n is None else ''}."
+    return states, max(needed, n or 1), [Condition("deterministic", False if where else None, where, said)]
+
+
+def _factored(edges: Ints, by_agent: Floats, n: int | None, rng: np.random.Generator) -> Found:
+    """Effects of each state's actions from the agents' different habits.
+
+    With no more agents in a state than n actions, the least volume only takes each agent for an action. There moves
+    are read as in a deterministic world, where there are not too many of them.
     """
-
-    def __init__(self, edges: Ints, by_agent: Floats, N: int) -> None:
-        self.edges, self.by_agent, self.N = edges, by_agent, N
-        self.visits = np.stack([np.bincount(edges[:, 0], made, minlength=N) for made in by_agent]).astype(float)
-        start = np.searchsorted(edges[:, 0], np.arange(N + 1)).tolist()
-        self.rows = {s: np.arange(start[s], start[s + 1]) for s in range(N) if start[s + 1] > start[s]}
-        self.n = 1
-        self.states: dict[int, _State] = {}
-        self.conditions: list[Condition] = []
-
-    def take_moves(self, n: int | None, staying: bool) -> None:
-        """Every move is an action of its state; with `staying` every state has the action that stays, seen or not."""
-        for s, moves in self.rows.items():
-            left = self.visits[:, s, None]
-            habits = self.by_agent[:, moves] / np.where(left > 0, left, 1)
-            self._add(s, moves, np.eye(len(moves)), np.where(left > 0, habits, np.nan))
-        unseen = {s: int(staying and s not in self.edges[moves, 1]) for s, moves in self.rows.items()}
-        needed = max((len(moves) + unseen[s] for s, moves in self.rows.items()), default=1)
-        where = tuple(s for s, moves in self.rows.items() if n is not None and len(moves) > n)
-        self.n = max(needed, n or 1)
-        said = f"A state has up to {needed} successors, so a deterministic world has {needed} actions or more"
-        if where:
-            said += f", yet there are {n}; give deterministic=False."
+    states, rank, ball, seen = {}, {}, dict[int, float](), {}
+    for s, rows in _rows(edges).items():
+        seen[s] = by_agent[:, rows].sum(axis=1) > 0
+        made = by_agent[seen[s]][:, rows]
+        rank[s] = rank_above_noise(made)
+        if n is not None and len(made) <= n and len(rows) <= n:
+            found, effects = made / made.sum(axis=1, keepdims=True), np.eye(len(rows))
         else:
-            said += f". Counts cannot tell it from actions that slip{'; give n if it is known' if n is None else ''}."
-        self.conditions.append(Condition("deterministic", False if where else None, where, said))
-
-    def factor(self, n: int | None, rng: np.random.Generator) -> None:
-        """Effects of each state's actions from the agents' different habits.
-
-        With no more agents in a state than n actions, the least volume only takes each agent for an action. There moves
-        are read as in a deterministic world, where there are not too many of them.
-        """
-        rank, ball = {}, dict[int, float]()
-        for s, moves in self.rows.items():
-            seen = self.visits[:, s] > 0
-            made = self.by_agent[seen][:, moves]
-            rank[s] = rank_above_noise(made)
-            if n is not None and len(made) <= n and len(moves) <= n:
-                found, effects = made / made.sum(axis=1, keepdims=True), np.eye(len(moves))
-            else:
-                found, effects = factor(made, rank[s] if n is None else min(rank[s], n), rng)
-                ball[s] = scatter(found)
-            habits = np.full((len(self.by_agent), len(effects)), np.nan)
-            habits[seen] = found
-            self._add(s, moves, effects, habits)
-        self.n = n = max(rank.values(), default=1) if n is None else n
-        poor = tuple(s for s in rank if rank[s] < n)
-        flat = tuple(s for s in ball if ball[s] < SCATTERED)
-        few = tuple(
-            s for s, moves in self.rows.items() if self.visits[self.visits[:, s] > 0, s].min() < MIN_VISITS * len(moves)
-        )
-        K, lone = len(self.visits), tuple(s for s in rank if (self.visits[:, s] > 0).sum() <= n)
-        agents = f"More agents than the {n} actions are needed; {K} were given" + (
-            "; where there are fewer, moves are read as in a deterministic world if they are not too many."
-            if lone
-            else "."
-        )
-        said = f"The successors of {K} agents show {n} actions in {len(rank) - len(poor)} of {len(rank)} states"
-        said += "; elsewhere actions do the same, or agents behave too much alike." if poor else "."
-        scattered = (
-            "Elsewhere the policies found are scattered enough. That they are the true ones cannot be told from "
-            "counts: it needs agents that nearly never take some actions."
-        )
-        self.conditions += [
+            found, effects = factor(made, rank[s] if n is None else min(rank[s], n), rng)
+            ball[s] = scatter(found)
+        habits = np.full((len(by_agent), len(effects)), np.nan)
+        habits[seen[s]] = found
+        states[s] = _State(rows, effects, habits, edges[rows[effects.argmax(axis=1)], 1].tolist())
+    n = max(rank.values(), default=1) if n is None else n
+    poor, flat = (tuple(s for s, value in of.items() if value < least) for of, least in ((rank, n), (ball, SCATTERED)))
+    lone = tuple(s for s in states if seen[s].sum() <= n)
+    least = {s: by_agent[seen[s]][:, here.rows].sum(axis=1).min() for s, here in states.items()}
+    few = tuple(s for s, here in states.items() if least[s] < MIN_VISITS * len(here.rows))
+    K, agents = len(by_agent), f"More agents than the {n} actions are needed; {len(by_agent)} were given"
+    agents += "; where there are fewer, moves are read as in a deterministic world if they are not too many" * bool(
+        lone
+    )
+    said = f"The successors of {K} agents show {n} actions in {len(rank) - len(poor)} of {len(rank)} states"
+    said += "; elsewhere actions do the same, or agents behave too much alike." if poor else "."
+    scattered = (
+        "Elsewhere the policies found are scattered enough. That they are the true ones cannot be told from "
+        "counts: it needs agents that nearly never take some actions."
+    )
+    return (
+        states,
+        n,
+        [
             Condition("deterministic", False, (), "Taken not to be: effects come from the agents' different habits."),
-            Condition("more agents than actions", not lone, lone, agents),
+            Condition("more agents than actions", not lone, lone, f"{agents}."),
             Condition("rank", not poor, poor, said),
             Condition("scattered policies", False if flat else None, flat, scattered),
             Condition(
                 "enough data", not few, few, f"Every agent should have left a state {MIN_VISITS} times per successor."
             ),
-        ]
-
-    def _add(self, s: int, moves: Ints, effects: Floats, habits: Floats) -> None:
-        usual = self.edges[moves[effects.argmax(axis=1)], 1].tolist()
-        self.states[s] = _State(moves, effects, habits, usual)
-
-    def named(self, features: Floats | None, same_habits: bool, staying: bool, seed: int) -> LatentActions:
-        """Names of the usual moves of all states, by all ties there are."""
-        distinct = {s: found.usual for s, found in self.states.items() if len(set(found.usual)) == len(found.usual)}
-        apart = staying and self.n > 1  # staying in place is an action of its own, and gets the last name
-        n = self.n - apart
-        successors = [tuple(t for t in distinct.get(s, ()) if not (apart and t == s)) for s in range(self.N)]
-        moves = [(s, t) for s, found in self.states.items() for t in found.usual]
-        found_ties = [by_commuting(successors, n)]
-        if features is not None:
-            of_moves = [found.effects @ features[found.moves] for found in self.states.values()]
-            vectors = np.concatenate([np.zeros((0, features.shape[1])), *of_moves])
-            found_ties.append(by_vectors("features", moves, vectors, n, "features", seed))
-        if same_habits:
-            of_agents = [found.habits.T for found in self.states.values()]
-            vectors = np.sqrt(np.concatenate([np.zeros((0, len(self.visits))), *of_agents]))
-            found_ties.append(by_vectors("same habits", moves, vectors, n, "agents' habits", seed))
-        names, group, contradicting = name_moves(successors, [pair for pairs, _ in found_ties for pair in pairs], n)
-        for s in (s for s in distinct if apart and s in distinct[s]):
-            used = {a for called in names[s].values() for a in called}
-            names[s][s] = tuple(a for a in range(self.n) if a not in used)
-        left = np.isin(np.arange(self.N), list(distinct))
-        sizes = np.bincount(group[left], minlength=1)
-        alone = tuple(np.flatnonzero(left & (group != sizes.argmax())).tolist())
-        said = f"Names agree in {(sizes > 0).sum()} groups of states, the largest of {sizes.max()} of {left.sum()}."
-        if contradicting:
-            said += f" Ties of {contradicting} states contradict one another and were left out."
-        self.conditions += [*(condition for _, condition in found_ties)]
-        self.conditions.append(Condition("one permutation", not alone, alone, said))
-        share, weight = np.zeros((len(self.edges), self.n)), np.zeros((len(self.edges), self.n))
-        policies = np.full((len(self.visits), self.N, self.n), np.nan)
-        for s, found in self.states.items():
-            seen = self.visits[:, s] > 0
-            policies[seen, s] = 0.0
-            for i, t in enumerate(found.usual):
-                called = names[s].get(t, (i,)) if s in distinct else (i,)
-                for a in called:
-                    share[found.moves, a] = found.effects[i]
-                    policies[seen, s, a] = found.habits[seen, i] / len(called)
-                    weight[found.moves, a] = self.visits[seen, s] @ policies[seen, s, a] * found.effects[i]
-        posterior = weight / weight.sum(axis=1, keepdims=True)
-        return LatentActions(self.n, self.edges, share, posterior, policies, group, tuple(self.conditions))
+        ],
+    )
 
 
 def factor(counts: Floats, r: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from craftrl.arrays import Floats, Ints
 
@@ -66,12 +66,13 @@ class Condition:
 
 def by_commuting(successors: Successors, n: int) -> tuple[Ties, Condition]:
     """Ties of neighbouring states in a world with n actions whose moves commute."""
-    name, moves = "moves commute", _moves(successors)
-    walks = connected_components(_graph(len(successors), moves), connection="strong")[0]
-    if walks == len(successors) and all(s != t for s, t in moves):
+    name = "moves commute"
+    try:
+        TopologicalSorter(dict(enumerate(successors))).prepare()
         said = "No state is ever left and met again, so that bumps cannot be told from moves: no squares."
         return [], Condition(name, False, (), said)
-    tried = [(s, u) for s, u in moves if s != u and successors[u]]
+    except CycleError:
+        tried = [(s, u) for s, found in enumerate(successors) for u in found if s != u and successors[u]]
     matched = {move: _matched(successors, *move, n) for move in tried}
     broken = [s for (s, _), found in matched.items() if found is None]
     where, share = tuple(sorted(set(broken))), len(broken) / max(len(tried), 1)
@@ -105,18 +106,22 @@ def _matched(successors: Successors, s: int, u: int, n: int) -> list[Move] | Non
             weight[i, j] = excused if w not in successors[v] else float(not (w == s and hidden))
         weight[i, len(columns) :] = float(bumps and u in successors[v])
     weight[:, : len(columns)] += COVERED
-    chosen = linear_sum_assignment(weight, maximize=True)
-    best = weight[chosen].sum()
+    pairs, best = _best(weight)
     if best < COVERED * len(columns) - 0.5:
         return None
     found = []
-    for i, j in zip(*chosen):
+    for i, j in pairs:
         if i < len(rows) and j < len(columns) and rows[i] != s:
             without = weight.copy()
             without[i, j] = 10 * NEVER
-            if without[linear_sum_assignment(without, maximize=True)].sum() < best - 0.5:
+            if _best(without)[1] < best - 0.5:
                 found.append((rows[i], columns[j]))
     return found
+
+
+def _best(weight: Floats) -> tuple[list[tuple[int, int]], float]:
+    chosen = linear_sum_assignment(weight, maximize=True)
+    return list(zip(*chosen)), float(weight[chosen].sum())
 
 
 def by_vectors(
@@ -137,106 +142,75 @@ def by_vectors(
     own = [(moves[i][0], centre) for i, centre in zip(rows, means.labels_.tolist())]
     times = Counter(own)
     clear = (near[:, 0] <= CLEAR * near[:, 1]) & [times[pair] == 1 for pair in own]
-    unclear = float((~clear).mean())
-    where = tuple(sorted({moves[i][0] for i, good in zip(rows, clear) if not good}))
-    if unclear > MAX_UNCLEAR:
-        said = f"By their {what}, {unclear:.0%} of moves are unclear, so none was tied."
+    where = tuple(sorted({s for (s, _), good in zip(own, clear) if not good}))
+    if 1 - clear.mean() > MAX_UNCLEAR:
+        said = f"By their {what}, {1 - clear.mean():.0%} of moves are unclear, so none was tied."
         return [], Condition(name, False, where, said)
-    pairs: Ties = []
-    for centre in range(k):
-        pairs.extend(pairwise(moves[i] for i, mine in zip(rows, clear & (means.labels_ == centre)) if mine))
+    of_centre = ([moves[i] for i, (_, c), good in zip(rows, own, clear) if good and c == centre] for centre in range(k))
+    pairs = [pair for tied in of_centre for pair in pairwise(tied)]
     return pairs, Condition(
-        name, True, where, f"By their {what}, {1 - unclear:.0%} of moves are clearly of one action."
+        name, True, where, f"By their {what}, {clear.mean():.0%} of moves are clearly of one action."
     )
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-def name_moves(successors: Successors, ties: Ties, n: int) -> tuple[list[Names], Ints, int]:
-    """Names of the moves of each state, the group of each, the largest first; how many states' ties contradict."""
-    N = len(successors)
-    tied = sorted({move for pair in ties for move in pair})
-    place = {move: i for i, move in enumerate(tied)}
-    classes = connected_components(_graph(len(tied), [(place[a], place[b]) for a, b in ties]), directed=False)[1]
-    action = dict(zip(tied, classes.tolist()))  # a number for each set of moves that ties join
-    near = connected_components(_graph(N, [(a[0], b[0]) for a, b in ties]), directed=False)[1]
-    names: list[Names] = [{} for _ in range(N)]
-    group = np.full(N, -1)
-    contradicting = 0
-    for component in np.flatnonzero(np.bincount(near, minlength=1) > 1):
-        states = np.flatnonzero(near == component).tolist()
-        try:
-            parts = _groups(successors, states, action, n)
-        except _Contradiction:
-            contradicting += len(states)
-            continue
-        for part in parts:
-            group[list(part)] = group.max() + 1
-            for s, found in part.items():
-                names[s] = found
-    for s in np.flatnonzero(group < 0).tolist():
-        group[s] = group.max() + 1
-        names[s] = _of_state(s, successors[s], {}, action, n) or {}
-    _, index, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    order = np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")
-    return names, order[index], contradicting
-
-
 class _Contradiction(Exception):
     """Two moves of a state are one action by their ties."""
 
 
+def name_moves(successors: Successors, ties: Ties, n: int) -> tuple[list[Names], Ints, int]:
+    """Names of the moves of each state, the group of each, the largest first; how many states' ties contradict."""
+    tied, near = DisjointSet(move for pair in ties for move in pair), DisjointSet(range(len(successors)))
+    for a, b in ties:
+        tied.merge(a, b)
+        near.merge(a[0], b[0])
+    action = {move: i for i, moves in enumerate(tied.subsets()) for move in moves}
+    groups: list[dict[int, Names]] = []
+    contradicting = 0
+    for states in map(sorted, near.subsets()):
+        try:
+            groups += _groups(successors, states, action, n)
+        except _Contradiction:
+            contradicting += len(states)
+            groups += [{s: _named(s, successors[s], {}, {}, n) or {}} for s in states]
+    groups.sort(key=lambda named: (-len(named), min(named)))
+    found = {s: (names, g) for g, named in enumerate(groups) for s, names in named.items()}
+    return [found[s][0] for s in range(len(found))], np.array([found[s][1] for s in range(len(found))]), contradicting
+
+
 def _groups(successors: Successors, states: list[int], action: dict[Move, int], n: int) -> list[dict[int, Names]]:
-    """Groups of two states or more, each from the fullest state on: {state: names}."""
-    pending, parts = list(states), []
-    while pending:
-        first = max(pending, key=lambda s: (sum((s, t) in action for t in successors[s]), len(successors[s]), -s))
+    """States that ties join, in groups: each goes on along ties from the state that most is known of."""
+    groups = []
+    while states:
+        first = max(states, key=lambda s: (sum((s, t) in action for t in successors[s]), len(successors[s]), -s))
         name: dict[int, int] = {}  # of each set of tied moves
-        part: dict[int, Names] = {}
-        waiting, grown = [first, *(s for s in pending if s != first)], True
-        while grown:
-            grown = False
-            for s in list(waiting):
-                known = any(action.get((s, t)) in name for t in successors[s])
-                found = _of_state(s, successors[s], name, action, n) if known or s == first else None
-                if found is not None:
-                    part[s] = found
-                    waiting.remove(s)
-                    grown = True
-        pending = [s for s in pending if s not in part]
-        if len(part) > 1:
-            parts.append(part)
-    return parts
+        group, size = {first: _named(first, successors[first], name, action, n) or {}}, 0
+        while size < len(group):
+            size = len(group)
+            for s in states:
+                if s not in group and any(action.get((s, t)) in name for t in successors[s]):
+                    names = _named(s, successors[s], name, action, n)
+                    if names is not None:
+                        group[s] = names
+        groups.append(group)
+        states = [s for s in states if s not in group]
+    return groups
 
 
-def _of_state(
-    s: int, successors: tuple[int, ...], name: dict[int, int], action: dict[Move, int], n: int
-) -> Names | None:
+def _named(s: int, after: tuple[int, ...], name: dict[int, int], action: dict[Move, int], n: int) -> Names | None:
     """Names of one state's moves given those of tied ones, `name`, which grows; None where a move could have two."""
-    loud = [t for t in successors if t != s]
+    loud = [t for t in after if t != s]
     known = {t: name[action[s, t]] for t in loud if action.get((s, t)) in name}
     if len(set(known.values())) < len(known):
         raise _Contradiction
     unnamed = [t for t in loud if t not in known]
     left = [a for a in range(n) if a not in known.values()]
-    forced = len(unnamed) == len(left) == 1
-    if unnamed and not (forced or not set(left) & set(name.values())):
+    if unnamed and not len(unnamed) == len(left) == 1 and set(left) & set(name.values()):
         return None
     for t, a in zip(unnamed, left):
         known[t] = a
         if (s, t) in action:
             name[action[s, t]] = a
-    names: Names = {t: (a,) for t, a in known.items()}
-    if s in successors:
-        names[s] = tuple(left[len(unnamed) :])
-    return names
-
-
-def _moves(successors: Successors) -> list[Move]:
-    return [(s, t) for s, found in enumerate(successors) for t in found]
-
-
-def _graph(size: int, edges: list[Move]) -> coo_array:
-    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    return coo_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))
+    return {t: (a,) for t, a in known.items()} | ({s: tuple(left[len(unnamed) :])} if s in after else {})
