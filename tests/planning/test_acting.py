@@ -104,14 +104,13 @@ def test_claims_are_true_where_two_cells_are_one_state(error, most):
     assert wrong <= most * 100
 
 
-def test_two_cells_in_one_state_show_in_the_doubt_and_in_contradicting_labels():
+def test_two_cells_in_one_state_show_in_what_actions_do_and_in_contradicting_labels():
     grounding, exact = grounded(FUSED, start=3, labels=400), grounded(range(8), start=3, labels=400)
-    assert min(grounding.doubt(1, a) for a in (0, 1)) > 0.3
-    assert max(exact.doubt(s, a) for s in range(8) for a in (0, 1)) < 0.01
+    assert grounding.outcomes(1).chance.max() < 0.7
+    assert min(exact.outcomes(s).chance.max(axis=1).min() for s in range(8)) > 0.99
     assert "one successor in each state" in grounding.contradiction
     assert "from state 1 to state" in grounding.contradiction
     assert exact.contradiction == ""
-    assert Grounding(exact.graph, 2).doubt(1, 0) == 1.0  # nothing is known
 
 
 @pytest.mark.parametrize(

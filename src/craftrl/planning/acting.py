@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -198,43 +199,39 @@ class Planner:
         graph = self.grounding.graph
         if isinstance(goal, (set, frozenset)):
             return check_goals(graph, goal)
-        if isinstance(goal, tuple) and len(goal) == 2 and is_whole(goal[0]):
-            return self._seen_in(np.asarray(goal[1]), int(goal[0]))
         if isinstance(goal, np.ndarray) and goal.ndim:
-            return self._seen_in(goal, None)
+            goal = (None, goal)
+        if isinstance(goal, tuple) and len(goal) == 2 and (goal[0] is None or is_whole(goal[0])):
+            h, x = goal[0], np.asarray(goal[1])
+            if h is None and not graph.shared:
+                raise InvalidParameterError(
+                    "A goal given as an observation must come with its step, (h, observation): this model has an "
+                    "encoder for each step; none was given."
+                )
+            check_same_observations("The goal", self.model, x.shape, x.dtype)
+            node = graph.node(int(self.model.encode(x[None], h)[0]), h)
+            if node < 0:
+                raise InvalidDataError(
+                    "The goal must be an observation of a state that the videos show; the model names none for this "
+                    "one; choose another."
+                )
+            return frozenset({node})
         text = str(goal) if isinstance(goal, str) or is_whole(goal) else ""
-        parts = text.split(":")
-        if len(parts) > 2 or not all(part.strip().isdecimal() for part in parts):
+        parts = re.fullmatch(r"(?:\s*(\d+)\s*:)?\s*(\d+)\s*", text)
+        if parts is None:
             raise InvalidParameterError(
                 'A goal must be a state as 3 or "3", a state at a step "h:state" as "4:3", an observation or a set of '
                 f"nodes; {quoted(goal)} was given."
             )
-        h, state = None if len(parts) == 1 or graph.shared else int(parts[0]), int(parts[-1])
-        steps = [h] if h is not None else range(1, len(graph.sizes) + 1)
-        found = {graph.node(state, step) for step in steps if step <= len(graph.sizes) and step > 0} - {-1}
+        at, found = "", {graph.node(int(parts[2]), h) for h in range(1, len(graph.sizes) + 1)} - {-1}
+        if parts[1] and not graph.shared:
+            at, found = f" at a step from 1 to {graph.H}", {node for node in found if graph.step(node) == int(parts[1])}
         if not found:
-            at = "" if h is None else f" at a step from 1 to {graph.H}"
             raise InvalidDataError(
                 f"The goal must be one of the states 0..{max(graph.sizes) - 1} of the model{at}; {quoted(goal)} is "
                 "none."
             )
         return frozenset(found)
-
-    def _seen_in(self, x: NDArray[Any], h: int | None) -> frozenset[int]:
-        graph = self.grounding.graph
-        if h is None and not graph.shared:
-            raise InvalidParameterError(
-                "A goal given as an observation must come with its step, (h, observation): this model has an encoder "
-                "for each step; none was given."
-            )
-        check_same_observations("The goal", self.model, x.shape, x.dtype)
-        node = graph.node(int(self.model.encode(x[None], h)[0]), h)
-        if node < 0:
-            raise InvalidDataError(
-                "The goal must be an observation of a state that the videos show; the model names none for this one; "
-                "choose another."
-            )
-        return frozenset({node})
 
     def run(
         self, env: Any, goal: Any, *, seed: int | None = None, max_steps: int | None = None, keep: bool = False
@@ -255,37 +252,38 @@ class Planner:
         most = most if max_steps is None else max_steps if graph.H is None else min(max_steps, most)
         reader = _Reader(env, self.model, self.grounding)
         seen, plans, surprises = [reader.reset(seed)], list[Plan](), list[int]()
-        ahead: list[tuple[int, int]] = []  # of the plan in force: each action, and where it should lead
+        ahead: list[tuple[int, int | None]] = []  # the next actions, and where each should lead
         error: UnreachableGoal | None = None
-        stopped = ""
         while True:
-            action = ahead[0][0] if ahead else None
-            if _confirmed(reader, goals):
-                stopped = "reached"
-            elif len(reader.actions) >= most:
-                stopped = "time is up"
-            elif reader.over:
-                stopped = "episode ended"
-            elif action is None:
-                action, plan, error = self._next(reader, goals, most - len(reader.actions))
-                if plan is not None:
-                    plans.append(plan)
-                    ahead = list(zip(plan.actions, plan.nodes[1:]))
-                if action is None:
+            left = most - len(reader.actions)
+            stopped = "reached" if _confirmed(reader, goals) else "time is up" if left <= 0 else ""
+            stopped = stopped or ("episode ended" if reader.over else "")
+            if not (stopped or ahead):
+                following, error = self._next(reader, goals, left)
+                if isinstance(following, Plan):
+                    plans.append(following)
+                    ahead = list(zip(following.actions, following.nodes[1:]))
+                elif following is not None:
+                    ahead = [(following, None)]
+                else:
                     stopped = "time is up" if error is not None and error.too_far else "not reachable"
-            if stopped or action is None:
+            if stopped:
                 break
+            action, planned = ahead.pop(0)
             x = reader.step(action, self.learn)
-            if keep:
-                seen.append(x)
-            planned = ahead.pop(0)[1] if ahead else None
+            seen += [x] if keep else []
             if planned is not None and planned != reader.nodes[-1]:
                 surprises.append(len(reader.nodes))
             if planned != reader.believed[-1]:
                 ahead = []
         message = "" if stopped == "reached" or error is None else str(error)
         if stopped != "reached" and {reader.nodes[-1], reader.believed[-1]} & goals:
-            stopped, message = "not confirmed", _unconfirmed(reader)
+            ends = (graph.text(node) if node >= 0 else "none" for node in (reader.nodes[-1], reader.believed[-1]))
+            stopped = "not confirmed"
+            message = (
+                "A goal must be read, and agree with what was read and done before, to count as reached; at the end "
+                f"{' was read where '.join(ends)} is the likeliest; look at frames of both, or explore more."
+            )
         _warn_of_contradiction(self.grounding)
         return Episode(
             tuple(reader.nodes),
@@ -300,30 +298,27 @@ class Planner:
 
     def _next(
         self, reader: _Reader, goals: frozenset[int], left: int
-    ) -> tuple[int | None, Plan | None, UnreachableGoal | None]:
-        """What to do with so many actions left: an action, None to give up; the plan it begins; why there is none.
+    ) -> tuple[Plan | int | None, UnreachableGoal | None]:
+        """What to do with so many actions left, a plan or one action, and why no plan leads to a goal.
 
         A plan starts where one most likely is; if no way leads on from there, where one may be as well. A goal that was
         not confirmed is left by a plan from the other states that it may be.
         """
         if not reader.filter.belief:  # the model names no state here: any action may lead to one that it names
-            return reader.steps % self.grounding.n_actions, None, None
+            return reader.steps % self.grounding.n_actions, None
         error = None
         for here in reader.filter.likely():
             if here in goals:
                 continue
             try:
-                plan = plan_path(self.grounding, here, goals, by=self.by, horizon=left)
-                return plan.actions[0], plan, None
+                return plan_path(self.grounding, here, goals, by=self.by, horizon=left), None
             except UnreachableGoal as unreachable:
-                if here == reader.believed[-1]:
-                    error = unreachable
+                error = unreachable if here == reader.believed[-1] else error
                 if unreachable.nearest == here:
-                    return self.grounding.outcomes(here).next_trial, None, error
+                    return self.grounding.outcomes(here).next_trial, error
                 if unreachable.nearest is not None:
-                    plan = plan_path(self.grounding, here, {unreachable.nearest}, by=self.by, horizon=left)
-                    return plan.actions[0], plan, error
-        return None, None, error
+                    return plan_path(self.grounding, here, {unreachable.nearest}, by=self.by, horizon=left), error
+        return None, error
 
 
 def _confirmed(reader: _Reader, goals: frozenset[int]) -> bool:
@@ -331,15 +326,6 @@ def _confirmed(reader: _Reader, goals: frozenset[int]) -> bool:
     likely = sum(reader.filter.belief.get(node, 0.0) for node in goals)
     read = [node in goals for node, likeliest in zip(reader.nodes, reader.believed) if likeliest in goals]
     return reader.nodes[-1] in goals and likely >= CONFIRMED and 2 * sum(read) >= len(read)
-
-
-def _unconfirmed(reader: _Reader) -> str:
-    text = reader.grounding.graph.text
-    read, likely = (text(node) if node >= 0 else "none" for node in (reader.nodes[-1], reader.believed[-1]))
-    return (
-        "A goal must be read, and agree with what was read and done before, to count as reached; at the end "
-        f"{read} was read where {likely} is the likeliest; look at frames of both, or explore more."
-    )
 
 
 def _warn_of_contradiction(grounding: Grounding) -> None:
@@ -395,38 +381,31 @@ def explore(
     if steps is None and episodes is None:
         raise InvalidParameterError("explore must have a budget; none was given; pass steps=1000 or episodes=100.")
     reader, rng, begun, finished = _Reader(env, model, grounding), np.random.default_rng(seed), 0, False
-    while not finished and (steps is None or reader.steps < steps) and (episodes is None or begun < episodes):
+    most = np.inf if steps is None else steps
+    while not finished and reader.steps < most and (episodes is None or begun < episodes):
         reader.reset(int(rng.integers(MAX_SEED)))
         begun += 1
-        finished = not _ways_to_try(grounding, reader.believed[-1])
-        while not (finished or reader.over or (steps is not None and reader.steps >= steps)):
-            action = _to_explore(grounding, reader.believed[-1])
-            if action is None:
-                break
+        action = _to_try(grounding, reader.believed[-1])
+        finished = action is None
+        while action is not None and not reader.over and reader.steps < most:
             reader.step(action, learn=True)
+            action = _to_try(grounding, reader.believed[-1])
     _warn_of_contradiction(grounding)
     return Exploration(reader.steps, begun, tuple(grounding.missing()), finished)
 
 
-def _to_explore(grounding: Grounding, here: int) -> int | None:
-    """The next action: try here, or go on to the nearest state with something to try; None if there is none."""
+def _to_try(grounding: Grounding, here: int) -> int | None:
+    """The next action: try one here, or go on to the nearest state with something to try; None if there is none."""
     if here < 0:
         return 0
     if _is_open(grounding, here):
-        tried = grounding.outcomes(here).tried
-        return int(tried.argmin()) if grounding.slips else grounding.outcomes(here).next_trial
-    goals = _ways_to_try(grounding, here)
-    return plan_path(grounding, here, goals).actions[0] if goals else None
-
-
-def _ways_to_try(grounding: Grounding, start: int) -> list[int]:
-    """The states with something to try that known moves lead to."""
-    if start < 0:
-        return [0]
+        outcomes = grounding.outcomes(here)
+        return int(outcomes.tried.argmin()) if grounding.slips else outcomes.next_trial
     known = grounding.known_moves()
     ways = known.costing(known.chance, grounding.graph.n)
-    reached = breadth_first_order(ways, start, return_predecessors=False)
-    return [node for node in reached.tolist() if _is_open(grounding, node)]
+    reached = breadth_first_order(ways, here, return_predecessors=False)
+    goals = [node for node in reached.tolist() if _is_open(grounding, node)]
+    return plan_path(grounding, here, goals).actions[0] if goals else None
 
 
 def _is_open(grounding: Grounding, node: int) -> bool:

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,19 +72,27 @@ def read_labels(path: str | os.PathLike[str], tau: TrajectoryDataset, n: int | N
     if n is not None:
         check_whole("n", n, 1)
     where = check_source("Labels", path)
+    actions: Ints = np.full((tau.n, tau.H - 1), -1, dtype=np.int64)
+    h: Ints = np.ones(tau.n, dtype=np.int64)
+    read: Callable[[Ints], NDArray[Any]] = tau.rows
     try:
         if is_dataset(where):
-            actions, h, read = _actions_of(where, tau), np.ones(tau.n, dtype=np.int64), tau.rows
+            agents = read_actions(where)
+            if [len(episodes) for episodes in agents] != tau.counts.tolist():
+                raise ValueError("its episodes are not those of the data" if agents else "it has no actions")
+            for row, length, found in zip(actions, tau.lengths, chain.from_iterable(agents)):
+                known = _whole(found[:, 0] if found.shape[1:] == (1,) else found)[: length - 1]
+                row[: len(known)] = known
         else:
             with np.load(where, allow_pickle=False) as arrays:
                 x, actions = arrays["x"], _whole(arrays["actions"])[:, None]
-                h = np.array(_whole(arrays["h"]) if "h" in arrays else np.ones(len(x)), dtype=np.int64)
+                h = _whole(arrays["h"]) if "h" in arrays else np.ones(len(x), dtype=np.int64)
             read = x.__getitem__
             if x.shape[1:] != (2, *tau.obs_shape) or not len(x) == len(actions) == len(h):
                 raise ValueError(f"x has shape {x.shape}, actions {actions.shape}, and observations {tau.obs_shape}")
+    except InvalidDataError:
+        raise
     except UNREADABLE as error:
-        if isinstance(error, InvalidDataError):
-            raise
         raise InvalidDataError(
             "Labels must be an NPZ file with x (n, 2, ...) and actions (n,), or a dataset with actions, as craftrl "
             f"import and craftrl collect write it; {path} is not ({error}); check the name."
@@ -94,25 +103,11 @@ def read_labels(path: str | os.PathLike[str], tau: TrajectoryDataset, n: int | N
     return Labels(actions, h, read)
 
 
-def _actions_of(path: Path, tau: TrajectoryDataset) -> Ints:
-    """The actions (n, H-1) between the observations of a dataset, -1 where none is known."""
-    agents = read_actions(path)
-    if [len(episodes) for episodes in agents] != tau.counts.tolist():
-        raise ValueError("it has no actions" if not agents else "its episodes are not those of the data")
-    out = np.full((tau.n, tau.H - 1), -1, dtype=np.int64)
-    for row, length, actions in zip(out, tau.lengths, (actions for episodes in agents for actions in episodes)):
-        known = _whole(actions[:, 0] if actions.shape[1:] == (1,) else actions)
-        row[: min(len(known), length - 1)] = known[: length - 1]
-    return out
-
-
 def _whole(values: NDArray[Any]) -> Ints:
     """Whole numbers in one row; floats that are whole will do."""
-    if values.ndim != 1:
-        raise ValueError(f"actions have shape {values.shape}, and each must be one whole number")
     whole = values.astype(np.int64)
-    if values.dtype.kind not in "biuf" or (whole != values).any():
-        raise ValueError(f"actions are {values.dtype}, and each must be one whole number")
+    if values.ndim != 1 or values.dtype.kind not in "biuf" or (whole != values).any():
+        raise ValueError(f"actions are {values.dtype} of shape {values.shape}, and each must be one whole number")
     return whole
 
 

@@ -5,7 +5,7 @@ Paper: Section 2.2 (T), Section 2.4 (empirical policies)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -109,15 +109,15 @@ class StateGraph:
                 f"{quoted(sizes)} was given with shared={shared}."
             )
         check_room_in_memory(f"A graph of {sum(sizes)} states", BYTES * sum(sizes), "number the states from 0")
-        n, at = sum(sizes), _numbered(given, sizes, shared)
-        counts = []
+        without = cls(sizes, shared, ())
+        at, counts = without.nodes(given), []
         for agent_k in range(int(k.max()) + 1):
             moves = np.stack([at[k == agent_k, :-1].ravel(), at[k == agent_k, 1:].ravel()])
             moves = moves[:, (moves >= 0).all(axis=0)]
-            table = csr_array((np.ones(moves.shape[1], dtype=np.int64), tuple(moves)), shape=(n, n))
+            table = csr_array((np.ones(moves.shape[1], dtype=np.int64), tuple(moves)), shape=(without.n, without.n))
             table.sum_duplicates()
             counts.append(table)
-        return cls(sizes, shared, _without_strays(counts, sizes, float(min_share)))
+        return replace(without, counts=_without_strays(counts, sizes, float(min_share)))
 
     @property
     def n(self) -> int:
@@ -143,7 +143,16 @@ class StateGraph:
     def nodes(self, states: ArrayLike, h: int = 1) -> NDArray[np.int64]:
         """The nodes (n, m) of trajectories of states from step h on, as `model.transform` gives them; -1 stays -1."""
         check_whole("h", h, 1)
-        return _numbered(as_labels("states", states, 2), self.sizes, self.shared, h)
+        given = as_labels("states", states, 2)
+        last = h - 1 + given.shape[1]
+        if not self.shared and last > len(self.sizes):
+            raise InvalidDataError(
+                f"Trajectories must have at most {len(self.sizes)} steps, each of which has its own states; {last} "
+                "were given; cut them, or fit with stationary=True."
+            )
+        here = slice(0, 1) if self.shared else slice(h - 1, last)
+        size, end = np.array(self.sizes)[here], np.cumsum(self.sizes)[here]
+        return np.where((given >= 0) & (given < size), given + end - size, -1)
 
     def step(self, node: int) -> int | None:
         """The step h of a node; None where steps share their states."""
@@ -206,12 +215,12 @@ class StateGraph:
         Nodes have `h` and `state`; edges have `count`, and `counts`, a list with one entry per agent.
         """
         graph = require("networkx", "graphs").DiGraph()
-        names = [self.name(node) for node in range(self.n)]
-        keys = [state if h is None else (h, state) for h, state in names]
-        graph.add_nodes_from((key, {"h": h, "state": state}) for key, (h, state) in zip(keys, names))
-        rows, columns = self.edges.T
-        by_agent = np.stack([np.asarray(table[rows, columns]).ravel() for table in self.counts], axis=1)
-        for s, t, counts in zip(rows, columns, by_agent.tolist()):
+        keys = []
+        for h, state in map(self.name, range(self.n)):
+            keys.append(state if h is None else (h, state))
+            graph.add_node(keys[-1], h=h, state=state)
+        by_agent = np.stack([np.asarray(table[tuple(self.edges.T)]).ravel() for table in self.counts], axis=1)
+        for (s, t), counts in zip(self.edges.tolist(), by_agent.tolist()):
             graph.add_edge(keys[s], keys[t], count=sum(counts), counts=counts)
         return graph
 
@@ -224,20 +233,6 @@ def check_same_observations(what: str, model: Any, shape: tuple[int, ...] | None
             f"{what} must show what the model was fitted to, {known} observations of shape {fitted}; {dtype} of shape "
             f"{shape} was given; cut, scale or wrap it as the data was recorded."
         )
-
-
-def _numbered(states: NDArray[np.int64], sizes: tuple[int, ...], shared: bool, h: int = 1) -> NDArray[np.int64]:
-    """The nodes of states (n, m) from step h on, -1 for those that there are not."""
-    if shared:
-        return np.where((states >= 0) & (states < sizes[0]), states, -1)
-    if h - 1 + states.shape[1] > len(sizes):
-        raise InvalidDataError(
-            f"Trajectories must have at most {len(sizes)} steps, each of which has its own states; "
-            f"{h - 1 + states.shape[1]} were given; cut them, or fit with stationary=True."
-        )
-    here = slice(h - 1, h - 1 + states.shape[1])
-    n = np.array(sizes)[here]
-    return np.where((states >= 0) & (states < n), states + np.cumsum(sizes)[here] - n, -1)
 
 
 def _sizes(states: NDArray[np.int64], shared: bool) -> tuple[int, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,9 +111,10 @@ class Grounding:
         check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
         check_whole("n_actions", n_actions, 1, MAX_ACTIONS)
         check_flag("deterministic", deterministic)
-        if latent is not None and not hasattr(latent, "group"):
+        if latent is not None and not np.array_equal(getattr(latent, "edges", ()), graph.edges):
             raise InvalidParameterError(
-                f"latent must be latent actions or None; {quoted(latent)} was given; call find_latent_actions."
+                f"latent must be latent actions of the {len(graph.edges)} moves of this graph, or None; "
+                f"{quoted(latent)} was given; call find_latent_actions(graph.counts)."
             )
         self.graph = graph
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)
@@ -199,16 +200,14 @@ class Grounding:
         """
         if not self.deterministic or not self._ambiguous:
             return ""
-        labels = against = 0
-        worst = (0, 0, 0, 0, 0)  # how often, and which label against which
+        labels, against, worst = 0, 0, (0, 0, 0, 0, 0)  # of the worst: how often, and which label against which
         for s, seen in self._seen.items():
             real = set(self.graph.successors(s).tolist())
             for a in {a for a, _ in seen}:
                 ranked = sorted(((n, t) for (b, t), n in seen.items() if b == a and t in real), reverse=True)
-                if sum(n for n, _ in ranked) < 2:
-                    continue
-                labels += sum(n for n, _ in ranked)
-                against += sum(n for n, _ in ranked[1:])
+                if sum(n for n, _ in ranked) > 1:
+                    labels += sum(n for n, _ in ranked)
+                    against += sum(n for n, _ in ranked[1:])
                 if len(ranked) > 1 and ranked[1][0] > worst[0]:
                     worst = (ranked[1][0], s, a, ranked[0][1], ranked[1][1])
         if not against or binom.sf(against - 1, labels, READING_ERRORS) >= MAX_P_VALUE:
@@ -229,28 +228,21 @@ class Grounding:
         node = int(node)
         if node not in self._outcomes:
             videos = self.graph.successors(node)
-            elsewhere = None if self._latent is None else self._latent.predicted(node, videos)
+            elsewhere = None if self._latent is None else self._latent.predicted(node)
             seen: Mapping[tuple[int, int], int] = self._seen.get(node, {})
             self._outcomes[node] = _outcomes(seen, videos, self.n_actions, not self.slips, elsewhere)
         return self._outcomes[node]
-
-    def doubt(self, node: int, action: int) -> float:
-        """How unsure it is what an action does in a state: 1 less the probability of its likeliest successor."""
-        check_whole("action", action, 0, self.n_actions - 1)
-        here = self.outcomes(node)
-        return 1.0 - float(here.chance[action].max(initial=0)) if here.known[action] else 1.0
 
     def known_moves(self) -> KnownMoves:
         """All moves that some action is known to make, each with the action that does so most reliably."""
         if self._known is None:
             found: list[tuple[int, int, int, float]] = []
-            for s in range(self.graph.n):
-                if self.graph.out_degree[s] or s in self._seen:
-                    here = self.outcomes(s)
-                    chance = np.where(here.makes, here.chance, 0.0)
-                    for j in np.flatnonzero(here.makes.any(axis=0)):
-                        best = int(chance[:, j].argmax())
-                        found.append((s, int(here.successors[j]), best, float(chance[best, j])))
+            for s in sorted({*self._seen, *np.flatnonzero(self.graph.out_degree).tolist()}):
+                here = self.outcomes(s)
+                chance = np.where(here.makes, here.chance, 0.0)
+                for j in np.flatnonzero(here.makes.any(axis=0)):
+                    best = int(chance[:, j].argmax())
+                    found.append((s, int(here.successors[j]), best, float(chance[best, j])))
             start, end, action = np.array([move[:3] for move in found], dtype=np.int64).reshape(-1, 3).T
             self._known = KnownMoves(start, end, action, np.array([move[3] for move in found], dtype=float))
         return self._known
@@ -276,43 +268,33 @@ class _LatentLabels:
     """
 
     def __init__(self, latent: LatentActions, graph: StateGraph, n_actions: int) -> None:
-        if latent.group.shape != (graph.n,):
-            raise InvalidParameterError(
-                f"latent must be of the same {graph.n} states as the graph; it is of {latent.group.size}; find "
-                "latent actions from graph.counts."
-            )
-        self.group, self.n, self.n_actions = latent.group, latent.n, n_actions
-        edges, share = latent.edges, np.nan_to_num(latent.share)
-        total = np.zeros((graph.n, self.n))
-        np.add.at(total, edges[:, 0], share)
-        n_moves = np.bincount(edges[:, 0], minlength=graph.n)
+        self.graph, self.group = graph, latent.group
+        self.share = np.nan_to_num(latent.share)
+        s = graph.edges[:, 0]
+        total = np.zeros((graph.n, latent.n))
+        np.add.at(total, s, self.share)
         # a latent action of which nothing is known in a state may make any of its moves
-        likely = np.where(total[edges[:, 0]] > 0, share, 1 / n_moves[edges[:, 0], None])
-        self._share = {(s, t): row for (s, t), row in zip(edges.tolist(), share)}
-        self._likely = {(s, t): row for (s, t), row in zip(edges.tolist(), likely)}
-        self._evidence: dict[int, Floats] = {}
-        self._belief: dict[int, Floats] = {}
+        self.likely = np.where(total[s] > 0, self.share, 1 / graph.out_degree[s, None])
+        self.evidence: defaultdict[int, Floats] = defaultdict(partial(np.zeros, (n_actions, latent.n)))
+        self.belief: dict[int, Floats] = {}
 
-    def add(self, node: int, action: int, successor: int) -> Iterable[int]:
+    def add(self, node: int, action: int, successor: int) -> list[int]:
         """One more label; the states of which it says something new."""
-        g, share = int(self.group[node]), self._likely.get((node, successor))
-        if g < 0 or share is None:
-            return ()
-        evidence = self._evidence.setdefault(g, np.zeros((self.n_actions, self.n)))
-        evidence[action] += np.log((1 - READING_ERRORS) * share + READING_ERRORS)
-        before = self._belief.get(g)
-        self._belief[g] = assign(evidence, np.ones(evidence.shape), np.ones(self.n, dtype=bool))
-        news = before is None or np.abs(self._belief[g] - before).max() > MIN_CHANGE
-        return np.flatnonzero(self.group == g).tolist() if news else ()
+        g, row = int(self.group[node]), np.flatnonzero((self.graph.edges == (node, successor)).all(axis=1))
+        if not len(row):
+            return []
+        self.evidence[g][action] += np.log((1 - READING_ERRORS) * self.likely[row[0]] + READING_ERRORS)
+        before, n = self.belief.get(g), self.share.shape[1]
+        self.belief[g] = assign(self.evidence[g], np.ones_like(self.evidence[g]), np.ones(n, dtype=bool))
+        news = before is None or np.abs(self.belief[g] - before).max() > MIN_CHANGE
+        return np.flatnonzero(self.group == g).tolist() if news else []
 
-    def predicted(self, node: int, successors: Ints) -> tuple[Floats, Bools] | None:
+    def predicted(self, node: int) -> tuple[Floats, Bools] | None:
         """Pr(successor | action) here as labels elsewhere have it, (n_actions, m), and of which actions they say so."""
-        belief = self._belief.get(int(self.group[node]))
+        belief = self.belief.get(int(self.group[node]))
         if belief is None:
             return None
-        nothing = np.zeros(self.n)
-        share = np.array([self._share.get((node, t), nothing) for t in successors.tolist()]).reshape(-1, self.n)
-        predicted = belief @ share.T
+        predicted = belief @ self.share[self.graph.edges[:, 0] == node].T
         return predicted, (belief.max(axis=1) > MAJORITY) & (predicted.sum(axis=1) > MAJORITY)
 
 

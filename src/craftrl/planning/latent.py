@@ -22,9 +22,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import qr
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, issparse
 from scipy.spatial import ConvexHull, QhullError
+from scipy.special import softmax
 
 from craftrl.arguments import check_flag, check_kind, check_whole, quoted
 from craftrl.arrays import Floats, Ints
@@ -301,12 +303,7 @@ def factor(counts: Floats, r: int, rng: np.random.Generator) -> tuple[Floats, Fl
     P = (counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True)
     # The distributions of r agents furthest from one another, by successive projection: exact where r agents each
     # always take one action of their own (Donoho and Stodden 2003: separability).
-    left, chosen = P.copy(), []
-    for _ in range(r):
-        size = (left**2).sum(axis=1)
-        i = int(size.argmax())
-        chosen.append(i)
-        left = left - np.outer(left @ left[i], left[i]) / max(size[i], TINY)
+    chosen = qr(P.T, mode="r", pivoting=True)[1][:r]
     starts = [P[chosen], rng.dirichlet(np.ones(len(P)), r) @ P]
     fits = [_least_volume(counts, effects) for effects in starts]
     _, habits, effects = min(fits, key=lambda fit: fit[0])
@@ -351,7 +348,7 @@ def _least_volume(counts: Floats, start: Floats) -> tuple[float, Floats, Floats]
     K, (r, m), total = len(counts), start.shape, counts.sum()
 
     def unpacked(theta: Floats) -> tuple[Floats, Floats]:
-        return _softmax(theta[: K * r].reshape(K, r)), _softmax(theta[K * r :].reshape(r, m))
+        return softmax(theta[: K * r].reshape(K, r), axis=1), softmax(theta[K * r :].reshape(r, m), axis=1)
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         habits, effects = unpacked(theta)
@@ -368,11 +365,6 @@ def _least_volume(counts: Floats, start: Floats) -> tuple[float, Floats, Floats]
     limits = {"maxiter": 300, "maxfun": 400, "ftol": 1e-11, "gtol": 1e-8}
     found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * len(theta), options=limits)
     return float(found.fun), *unpacked(found.x)
-
-
-def _softmax(theta: Floats) -> Floats:
-    weight = np.exp(theta - theta.max(axis=1, keepdims=True))
-    return weight / weight.sum(axis=1, keepdims=True)
 
 
 def _through_softmax(p: Floats, gradient: Floats) -> Floats:

@@ -8,11 +8,10 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye, kron
 from scipy.sparse.csgraph import dijkstra
 
 from craftrl.arguments import check_choice, check_kind, check_whole, is_whole, quoted
-from craftrl.arrays import Floats
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import StateGraph
 from craftrl.planning.grounding import Grounding, KnownMoves
@@ -77,18 +76,14 @@ def plan_path(
         check_whole("horizon", horizon, 0)
     known, ends = grounding.known_moves(), sorted(goal)
     doubt = -np.log(np.minimum(known.chance, 1.0))
-    cost = 1 + TIE * doubt if by == "shortest" else doubt + TIE
-    ways = known.costing(cost, graph.n)
-    distance, before = dijkstra(ways, indices=int(start), return_predecessors=True)
-    path = [ends[int(np.argmin(distance[ends]))]]
-    if not np.isfinite(distance[path[0]]):
-        raise _unreachable(graph, known, int(start), goal, horizon)
-    while path[0] != start:
-        path.insert(0, int(before[path[0]]))
+    ways = known.costing(1 + TIE * doubt if by == "shortest" else doubt + TIE, graph.n)
+    path = _cheapest(ways, int(start), ends)
     if horizon is not None and len(path) - 1 > horizon:
-        path = _within(known, cost, int(start), ends, horizon, graph.n)
-        if not path:
-            raise _unreachable(graph, known, int(start), goal, horizon)
+        # in a copy of the graph for each number of moves every path is short enough
+        copies = [copy * graph.n + node for copy in range(horizon + 1) for node in ends]
+        path = [node % graph.n for node in _cheapest(kron(eye(horizon + 1, k=1), ways), int(start), copies)]
+    if not path:
+        raise _unreachable(graph, known, int(start), goal, horizon)
     row = {move: i for i, move in enumerate(zip(known.s.tolist(), known.t.tolist()))}
     taken = [row[move] for move in pairwise(path)]
     return Plan(goal, tuple(path), tuple(known.action[taken].tolist()), float(np.prod(known.chance[taken])))
@@ -110,20 +105,14 @@ def check_goals(graph: StateGraph, goals: Collection[int]) -> frozenset[int]:
     return frozenset(int(goal) for goal in given)
 
 
-def _within(known: KnownMoves, cost: Floats, start: int, goals: list[int], horizon: int, n: int) -> list[int]:
-    """The cheapest path of at most `horizon` moves, by going on from all paths of one move less; [] for none."""
-    distance = np.full((horizon + 1, n), np.inf)
-    distance[0, start] = 0.0
-    for step in range(horizon):
-        distance[step + 1] = distance[step]
-        np.minimum.at(distance[step + 1], known.t, distance[step, known.s] + cost)
-    path = [goals[int(np.argmin(distance[-1, goals]))]]
-    if not np.isfinite(distance[-1, path[0]]):
+def _cheapest(ways: Any, start: int, ends: list[int]) -> list[int]:
+    """The cheapest path to one of the ends; [] for none."""
+    distance, before = dijkstra(ways, indices=start, return_predecessors=True)
+    path = [ends[int(np.argmin(distance[ends]))]]
+    if not np.isfinite(distance[path[0]]):
         return []
-    for step in range(horizon, 0, -1):
-        if distance[step, path[0]] < distance[step - 1, path[0]]:
-            into = np.flatnonzero(known.t == path[0])
-            path.insert(0, int(known.s[into[np.argmin(distance[step - 1, known.s[into]] + cost[into])]]))
+    while path[0] != start:
+        path.insert(0, int(before[path[0]]))
     return path
 
 
@@ -133,7 +122,7 @@ def _unreachable(
     """Whether the videos show no way, or which moves of one are not grounded; and how near a plan comes."""
     s, t = np.concatenate([graph.edges, np.stack([known.s, known.t], axis=1)]).T
     back = csr_array((np.ones(len(s)), (t, s)), shape=(graph.n, graph.n))
-    away = dijkstra(back, indices=sorted(goal), unweighted=True, min_only=True)
+    away, after, _ = dijkstra(back, indices=sorted(goal), unweighted=True, min_only=True, return_predecessors=True)
     texts = [graph.text(node) for node in sorted(goal)]
     here, there = graph.text(start), " or ".join(texts[:NAMED]) + (" or others" if len(texts) > NAMED else "")
     most = np.inf if horizon is None else horizon
@@ -147,13 +136,10 @@ def _unreachable(
         )
     reached = dijkstra(known.costing(known.chance, graph.n), indices=start, unweighted=True)
     nearest = int(np.lexsort((reached, np.where(np.isfinite(reached) & (reached + away <= most), away, np.inf)))[0])
-    made, node, missing = set(zip(known.s.tolist(), known.t.tolist())), nearest, []
-    while away[node] > 0:  # along a shortest way
-        ahead = np.unique(t[s == node])
-        after = int(ahead[np.argmin(away[ahead])])
-        if (node, after) not in made:
-            missing.append((node, after))
-        node = after
+    way, made = [nearest], set(zip(known.s.tolist(), known.t.tolist()))
+    while away[way[-1]] > 0:
+        way.append(int(after[way[-1]]))
+    missing = [move for move in pairwise(way) if move not in made]
     named = ", ".join(graph.text(*move) for move in missing[:NAMED])
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     return UnreachableGoal(
