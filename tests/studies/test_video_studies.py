@@ -1,5 +1,7 @@
 """The studies of videos on a tiny world: pixels, games, ablations; and the rivals that they compare CRAFT with."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from craftrl.cli import main
 from craftrl.cli.reproduce import parsed
 from craftrl.envs import PixelsExBMDP, collect, record
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.evaluation import accuracy
+from craftrl.evaluation import accuracy, state_accuracies
 from craftrl.oracles.network.trunks import new_trunk
 from studies import objectives, rivals
 from studies.ablations.run import model_of
@@ -26,6 +28,7 @@ from studies.rivals import cut
 from studies.study import read_rows
 from studies.techniques import NAMES
 from studies.trained import train_rival
+from studies.verdicts.run import faults
 
 TRAINING = Training(epochs=2, batch=32, lr=3e-3, device="cpu")
 WORLD = PixelsExBMDP(3, 2, 1, seed=0)
@@ -109,6 +112,30 @@ def test_the_study_of_ablations(tmp_path, monkeypatch, capsys):
     report = capsys.readouterr().out
     assert "| default | " in report
     assert "whole" not in report
+
+
+def test_the_study_of_verdicts(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("studies.verdicts.spec.DATA_SIZES", {3: (50, 60)})
+    monkeypatch.setattr("studies.verdicts.spec.CUTS", {3: ("unequal",)})
+    monkeypatch.setattr("studies.verdicts.spec.BROKEN", {"light": (15,), "alike": (1.0,)})
+    monkeypatch.setattr("studies.verdicts.run.training_of", lambda *run: Training(epochs=2, device="cpu"))
+    rows = reproduce(tmp_path, "verdicts --seeds 1")
+    assert [row["violation"] for row in rows] == ["none", "none", "light", "alike"]
+    assert [row["planted"] for row in rows] == [-1, 2, -1, -1]
+    report = capsys.readouterr().out
+    assert "| wrong | 0 | " in report
+    assert "| 3 | whole | 400 | light | 15 | wrong, data broken | 0 | " in report
+
+
+def test_every_fault_makes_a_right_model_wrong():
+    world = PixelsExBMDP(6, 3, 2, seed=0)
+    data = collect(world, world.policies(), 200, seed=0)
+    model = CRAFT()
+    model.encoder_, model.labels_ = partial(world.phi_star, h=1), data.truth.states
+    x = data.tau.rows(np.arange(data.tau.n)).reshape(-1, *data.tau.obs_shape)
+    for fault, reader in faults(model, world).items():
+        assert np.array_equal(reader(x), reader(x)), fault
+        assert state_accuracies(reader(x), data.truth.states.ravel()).min() < 0.95, fault
 
 
 def test_every_part_of_the_ablations_is_one_setting():

@@ -1,0 +1,178 @@
+"""One run: a small world in pixels, a fit, what `diagnose` says of it, and of the same model with planted faults."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from craftrl import CRAFT, NeuralOracle, TrajectoryDataset
+from craftrl.arrays import Bools, Ints, Observations
+from craftrl.core.encoders import Encoder, encode_dataset
+from craftrl.envs import Collection, PixelsExBMDP, collect
+from craftrl.estimators.base import ByStep
+from craftrl.evaluation import accuracy, state_accuracies
+from craftrl.paper.sweep import Row, seed_of
+from studies.exact import fitted_aloud
+from studies.rivals import cut, training_of
+from studies.tables import pick, table, unfolded
+from studies.verdicts.spec import CLEAN, Run
+from studies.worlds.violations import VIOLATIONS
+
+HORIZON = 10
+HELD_OUT = 500  # trajectories per agent on which states are compared with the truth
+RIGHT, COUNTED = 0.95, 0.01  # of a state's observations; states of so many of all observations
+VERDICTS = ("trust", "check", "do not trust")
+MEASURES = ("verdict", "accuracy", "state_worst", "found", "findings")
+
+
+def run_one(run: Run) -> dict[str, Any]:
+    """{fault: value} for each measure, "" for the model as it was fitted.
+
+    state_worst  of states with 1% of the held-out observations, the least share that is read right; states found and
+                 true are matched once for all observations
+    findings     what speaks against the states
+    """
+    world = PixelsExBMDP(HORIZON, run.size, 2 * (run.size - 2), seed=run.seed)
+    train, test = _collected(world, run)
+    model = CRAFT(NeuralOracle(training=training_of(run.seed, run.device)))
+    told = fitted_aloud(model, train.tau)
+    rows = {"": _judged(model, train.tau, test)}
+    if run.planted >= 0 and rows[""]["state_worst"] >= RIGHT:
+        planted = list(faults(model, world).items())
+        for fault, reader in (planted[i % len(planted)] for i in (run.planted, run.planted + 1)):
+            rows[fault] = _judged(_reading(model, reader, train.tau), train.tau, test)
+    return {**{name: {fault: row[name] for fault, row in rows.items()} for name in MEASURES}, **told}
+
+
+def _collected(world: PixelsExBMDP, run: Run) -> tuple[Collection, Collection]:
+    """What is learned from, and what is held out: of the unbroken world, but under the same light."""
+    policies = world.policies(seed=run.seed)
+    seeds = seed_of("verdicts", run.size, run.n, run.cut, run.violation, str(run.extent), run.seed)
+    train_seed, test_seed = seeds.spawn(2)
+    test = collect(world, policies, HELD_OUT, test_seed)
+    if run.violation in VIOLATIONS:
+        return VIOLATIONS[run.violation](world, policies, run.n, run.extent, train_seed), test
+    train = cut(collect(world, policies, run.n, train_seed), run.cut, run.seed)
+    return (train, test) if run.violation == CLEAN else (_lit(train, run.extent), _lit(test, run.extent))
+
+
+def _lit(data: Collection, extent: float) -> Collection:
+    """The same with all of agent 1's frames so much brighter."""
+    frames = np.split(data.tau.rows(np.arange(data.tau.n)), np.cumsum(data.tau.counts)[:-1])
+    frames[1] = np.clip(frames[1].astype(np.int64) + int(extent), 0, 255).astype(np.uint8)
+    return Collection(TrajectoryDataset.from_arrays(frames), data.truth)
+
+
+def _judged(model: CRAFT, tau: TrajectoryDataset, test: Collection) -> Row:
+    """What is said of a model, and how right it is."""
+    said = model.diagnose(tau, n_resamples=0)
+    x, states = test.tau.rows(np.arange(test.tau.n)), test.truth.states.ravel()
+    codes = model.encoder_(x.reshape(-1, *x.shape[2:]))
+    return {
+        "verdict": said.verdict,
+        "accuracy": round(accuracy(codes, states), 5),
+        "state_worst": round(float(state_accuracies(codes, states, round(COUNTED * len(states))).min()), 5),
+        "found": len(np.unique(model.labels_[model.labels_ >= 0])),
+        "findings": [finding.kind for finding in said.warnings],
+    }
+
+
+# -- faults --------------------------------------------------------------------------------------------------------
+
+
+class _Faulty:
+    """An encoder that reads what another one should, and embeds as that one does."""
+
+    def __init__(self, reader: Encoder, encoder: Any) -> None:
+        self.reader, self.embed = reader, encoder.embed
+
+    def __call__(self, x: Observations) -> Ints:
+        return np.asarray(self.reader(x), dtype=np.int64)
+
+
+def _reading(model: CRAFT, reader: Encoder, tau: TrajectoryDataset) -> CRAFT:
+    """The model as if `fit` had found these states."""
+    other, H = copy(model), tau.H
+    other.encoder_ = _Faulty(reader, model.encoder_)
+    other.encoders_ = ByStep([other.encoder_] * H)
+    other.labels_ = encode_dataset([other.encoder_] * H, tau).astype(np.int64)
+    other.n_states_ = ByStep(len(np.unique(column[column >= 0])) for column in other.labels_.T)
+    return other
+
+
+def faults(model: CRAFT, world: PixelsExBMDP) -> dict[str, Encoder]:
+    own, visits = model.encoder_, np.bincount(model.labels_[model.labels_ >= 0])
+    first, second, *_, rare = np.argsort(-visits)
+
+    def noise(x: Observations, of: int) -> Ints:
+        return world.phi_e(x, 1)[:, of]
+
+    def odd(x: Observations) -> Bools:
+        return noise(x, 0) % 2 == 1
+
+    def drawn(x: Observations) -> Ints:
+        """At random, but the same for the same observation."""
+        return np.array([zlib.crc32(one.tobytes()) for one in x], dtype=np.int64)
+
+    def joined(x: Observations, one: int) -> Ints:
+        return np.where(own(x) == one, first, own(x))
+
+    def split(x: Observations, where: Bools) -> Ints:
+        return np.where((own(x) == first) & where, len(visits), own(x))
+
+    def swapped(x: Observations) -> Ints:
+        s = own(x)
+        return np.where(odd(x) & (s == first), second, np.where(odd(x) & (s == second), first, s))
+
+    def shuffled(x: Observations) -> Ints:
+        return np.where(drawn(x) % 10 == 0, drawn(x) // 10 % len(visits), own(x))
+
+    return {
+        "two states joined": lambda x: joined(x, second),
+        "a rare state joined": lambda x: joined(x, rare),
+        "a state split at random": lambda x: split(x, drawn(x) % 2 == 0),
+        "a state split by a walker": lambda x: split(x, odd(x)),
+        "states swapped by a walker": swapped,
+        "a walker in place of states": lambda x: noise(x, 0),
+        "light in place of states": lambda x: noise(x, -2),
+        "a tenth drawn at random": shuffled,
+    }
+
+
+# -- all runs ------------------------------------------------------------------------------------------------------
+
+
+def models(rows: Sequence[Row]) -> list[Row]:
+    """A row for each model, fitted or with a planted fault, and the group that it is of."""
+    found = []
+    for row in unfolded(rows, "fault", *MEASURES):
+        group = "right" if row["state_worst"] >= RIGHT else "wrong"
+        if row["fault"]:
+            group = f"planted: {row['fault']}"
+        elif row["violation"] != CLEAN:
+            group += ", data broken"
+        found.append({**row, "group": group})
+    order = ("right", "right, data broken", "wrong", "wrong, data broken")
+    return sorted(found, key=lambda row: order.index(row["group"]) if row["group"] in order else len(order))
+
+
+def verdicts(rows: Sequence[Row]) -> str:
+    return " | ".join(str(len(pick(rows, verdict=verdict))) for verdict in VERDICTS)
+
+
+def report(rows: list[Row]) -> str:
+    """How often each verdict was given, by what the models are, and by the data; and which right ones were doubted."""
+    every = models(rows)
+    fitted = sorted(pick(every, fault=""), key=lambda row: (row["size"], row["violation"] != CLEAN))
+    blocks = [
+        table(every, "group", "", verdicts, VERDICTS),
+        table(fitted, "size cut n violation extent group", "", verdicts, VERDICTS),
+    ]
+    doubted = [{**row, "finding": kind} for row in every if "right" in row["group"] for kind in row["findings"]]
+    if doubted:
+        blocks += ["What speaks against right models.", table(doubted, "finding", "", verdicts, VERDICTS)]
+    return "\n\n".join(blocks)
