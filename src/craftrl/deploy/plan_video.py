@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
 
 from craftrl.arguments import check_kind, check_number, quoted
 from craftrl.arrays import Floats
@@ -225,151 +226,121 @@ class GraphPicture:
         needed: Sequence[int] = (),
     ) -> None:
         figure = require("matplotlib.figure", "plots").Figure(figsize=(width / DOTS, height / DOTS), dpi=DOTS)
-        self.lines, self.patches = require("matplotlib.lines", "plots"), require("matplotlib.patches", "plots")
+        self.patches = require("matplotlib.patches", "plots")
         self.canvas = require("matplotlib.backends.backend_agg", "plots").FigureCanvasAgg(figure)
         self.axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
         self.axes.axis("off")
         nodes = np.union1d(np.unique(graph.edges), np.asarray(needed, dtype=np.int64))
-        self.at = dict(zip(nodes.tolist(), _placed(_layout(graph, nodes, portraits), width, height, graph.shared)))
-        points = np.array(list(self.at.values()))
-        apart = np.abs(points[:, None] - points).max(axis=-1) + np.diag(np.full(len(points), np.inf))
+        at = _layout(graph, nodes, portraits)
+        room, span = np.array([width, height]) - 2 * MARGIN, np.ptp(at, axis=0)
+        scale = room / np.maximum(span + np.where(span > 1e-6, 0.8, 0.0), 1)  # nodes at the edge need room
+        middle = (at.max(axis=0) + at.min(axis=0)) / 2
+        at = (at - middle) * (scale.min() if graph.shared else scale) + np.array([width, height]) / 2
+        self.at = dict(zip(nodes.tolist(), at))
+        apart = np.abs(at[:, None] - at).max(axis=-1) + np.diag(np.full(len(at), np.inf))
         self.half = float(np.clip(0.32 * apart.min(initial=np.inf), 2, LARGEST))
-        known = np.ones(len(graph.edges), dtype=bool) if grounded is None else grounded
-        there = set(map(tuple, graph.edges.tolist()))
-        for (s, t), sure in sorted(zip(map(tuple, graph.edges.tolist()), known.tolist()), key=lambda edge: edge[1]):
-            if s != t:
-                colour = DIM if sure else PALE
-                self.axes.add_artist(self._line((s, t), colour, 1.6))
-                if graph.shared and (t, s) not in there:
-                    self.axes.add_artist(self._arrow(s, t, colour, 8))
-        seen = [] if portraits is None else [n for n in nodes.tolist() if np.isfinite(portraits[n]).all()]
-        pictures = dict(zip(seen, _paled(portraits[seen]))) if portraits is not None and seen else {}
-        numbers = {node: str(graph.name(node)[1]) for node in nodes.tolist()}
-        self.drawn_nodes = {node: self._node(node, number, pictures.get(node)) for node, number in numbers.items()}
+        moves = list(map(tuple, graph.edges.tolist()))
+        sure = [True] * len(moves) if grounded is None else grounded.tolist()
+        for known, (s, t) in sorted(zip(sure, moves)):
+            one_way = graph.shared and (t, s) not in moves
+            self.axes.add_artist(self._move(s, t, DIM if known else PALE, 1.6, 8 * one_way))
         self.canvas.draw()
         self.base = self.canvas.copy_from_bbox(figure.bbox)
+        seen = [] if portraits is None else [node for node in self.at if np.isfinite(portraits[node]).all()]
+        pictures = {} if portraits is None else dict(zip(seen, _paled(portraits[seen])))
+        self.nodes = [a for n in self.at for a in self._node(self.at[n], str(graph.name(n)[1]), pictures.get(n))]
 
     def drawn(self, now: Moment, then: int | None = None, share: float = 0.0) -> Bytes:
         """The graph with what stands out, (height, width, 3); `then` and `share`: how far the marker is on its way."""
-        self.canvas.restore_region(self.base)
-        self._once(self._line(now.trail, TRAIL, 3), self._line(now.path, ORANGE, 4))
-        self._once(*(self._arrow(s, t, ORANGE, 13) for s, t in pairwise(now.path) if s != t))
-        goal = sorted(now.goal & set(self.at))
-        for node in sorted({*now.path, *now.trail, *goal} & set(self.at)):
-            for artist in self.drawn_nodes[node]:
-                self.axes.draw_artist(artist)
-        self._once(*(self._ring(self.at[node], ORANGE, 2, 2) for node in now.path))
-        self._once(*(self._ring(self.at[node], GREEN, 3, 4) for node in goal))
+        goal = sorted(now.goal & self.at.keys())
+        lines = [self._move(s, t, TRAIL, 3) for s, t in pairwise(now.trail)]
+        lines += [self._move(s, t, ORANGE, 4, 13) for s, t in pairwise(now.path)]
+        rings = [self._square(self.at[node], 2, ORANGE, 2) for node in now.path]
+        rings += [self._square(self.at[node], 4, GREEN, 3) for node in goal]
         if now.node >= 0:
             end = now.node if then is None or then < 0 else then
             at_goal = bool({now.node, end} & now.goal) and share in (0.0, 1.0)
             where = (1 - share) * self.at[now.node] + share * self.at[end]
-            colour = RED if now.wanted is not None and share == 0 else BLUE
-            self._once(self._ring(where, colour, 4, 7 if at_goal else 4))
+            surprise = now.wanted is not None and share == 0
+            rings.append(self._square(where, 7 if at_goal else 4, RED if surprise else BLUE, 4))
+        self.canvas.restore_region(self.base)
+        for artist in (*lines, *rings):
+            self.axes.add_artist(artist)
+        for artist in (*lines, *self.nodes, *rings):
+            self.axes.draw_artist(artist)
+        for artist in (*lines, *rings):
+            artist.remove()
         return np.asarray(self.canvas.buffer_rgba())[..., :3].copy()
 
-    def _once(self, *artists: Any) -> None:
-        """Draw what is gone at the next moment."""
-        for artist in artists:
-            self.axes.add_artist(artist)
-            self.axes.draw_artist(artist)
-            artist.remove()
-
-    def _line(self, nodes: Sequence[int], colour: str, width: float) -> Any:
-        points = np.array([self.at[node] for node in nodes]).reshape(-1, 2)
-        return self.lines.Line2D(*points.T, color=colour, linewidth=width * POINT)
-
-    def _arrow(self, s: int, t: int, colour: str, size: float) -> Any:
-        """A head on the line from s to t, its tip where the node begins."""
+    def _move(self, s: int, t: int, colour: str, width: float, head: float = 0) -> Any:
+        """A line from s to t; with a head its tip is where the node's square begins."""
         way = self.at[t] - self.at[s]
-        tip = self.at[t] - way * (self.half + 3) / max(np.abs(way).max(), 1e-9)  # where the node's square begins
-        head = tip - 0.1 * (way / max(np.linalg.norm(way), 1e-9))
-        look = {"arrowstyle": "-|>", "mutation_scale": size, "color": colour, "shrinkA": 0, "shrinkB": 0}
-        return self.patches.FancyArrowPatch(head, tip, **look)
+        tip = self.at[t] - bool(head) * way * (self.half + 3) / max(np.abs(way).max(), self.half + 3)
+        look = {"arrowstyle": "-|>" if head else "-", "mutation_scale": max(head, 1), "linewidth": width * POINT}
+        return self.patches.FancyArrowPatch(self.at[s], tip, color=colour, shrinkA=0, shrinkB=0, **look)
 
-    def _ring(self, at: Floats, colour: str, width: float, outside: float) -> Any:
-        """A frame around a node, so many pixels outside of it."""
-        return self._square(at, outside, fill=False, edgecolor=colour, linewidth=width * POINT)
+    def _square(self, at: Floats, outside: float, colour: str, width: float, **look: Any) -> Any:
+        """The frame of a node, so many pixels outside of it."""
+        side, look = self.half + outside, {"fill": False, **look}
+        return self.patches.Rectangle(at - side, 2 * side, 2 * side, edgecolor=colour, linewidth=width * POINT, **look)
 
-    def _square(self, at: Floats, outside: float = 0, **look: Any) -> Any:
-        side = self.half + outside
-        return self.patches.Rectangle(at - side, 2 * side, 2 * side, **look)
-
-    def _node(self, node: int, number: str, picture: Bytes | None) -> list[Any]:
+    def _node(self, at: Floats, number: str, picture: Bytes | None) -> list[Any]:
         """What a node is drawn with: its picture where there is room, and its number."""
-        (x, y), half = self.at[node], self.half
-        drawn = [self.axes.add_artist(self._square(self.at[node], facecolor="#f4f4f4", edgecolor=DIM, zorder=3))]
-        at, where = (x, y), {"ha": "center", "va": "center"}
+        (x, y), half = at, self.half
+        square, where = self._square(at, 0, DIM, 1.4, fill=True, facecolor="#f4f4f4"), {"ha": "center", "va": "center"}
+        drawn = [self.axes.add_artist(square)]
         if picture is not None and half >= ROOM_FOR_PICTURE:
             extent = (x - half, x + half, y + half, y - half)
-            drawn.append(self.axes.imshow(picture, extent=extent, aspect="auto", interpolation="nearest", zorder=4))
+            drawn.append(self.axes.imshow(picture, extent=extent, aspect="auto", interpolation="nearest"))
             # beside the corner, where no line passes, and outside of the frames that may be around it
-            at, where = (x - half - max(4, half / 3), y - half - 2), {"ha": "right", "va": "top"}
+            x, y, where = x - half - max(4, half / 3), y - half - 2, {"ha": "right", "va": "top"}
         if half >= ROOM_FOR_NUMBER:
-            size = min(12.0, 1.1 * half) * POINT
-            drawn.append(self.axes.text(*at, number, fontsize=size, color=TEXT, zorder=5, **where))
+            drawn.append(self.axes.text(x, y, number, fontsize=min(12.0, 1.1 * half) * POINT, color=TEXT, **where))
         return drawn
-
-
-def _placed(layout: Floats, width: int, height: int, square: bool) -> Floats:
-    """Positions in pixels, as large as there is room; `square`: lengths stay in proportion."""
-    size = np.array([width, height])
-    span = np.maximum(np.ptp(layout, axis=0), 1e-9)
-    scale = (size - 2 * MARGIN) / np.maximum(span + np.where(span > 1e-6, 0.8, 0.0), 1)  # nodes at the edge need room
-    middle = (layout.max(axis=0) + layout.min(axis=0)) / 2
-    return (layout - middle) * (scale.min() if square else scale) + size / 2
 
 
 def _layout(graph: StateGraph, nodes: NDArray[np.int64], portraits: NDArray[Any] | None) -> Floats:
     """Where the drawn nodes are, neighbours about 1 apart: from the moves alone, turned as the portraits lie."""
-    networkx = require("networkx", "graphs")
-    drawn = networkx.Graph()
-    drawn.add_nodes_from((node, {"h": graph.step(node) or 1}) for node in nodes.tolist())
-    drawn.add_edges_from(edge for edge in graph.edges.tolist() if edge[0] != edge[1])
-    if not graph.shared:
-        places = networkx.multipartite_layout(drawn, subset_key="h")
-        rows = np.array([places[node] for node in nodes.tolist()])
-        return rows / np.maximum(np.ptp(rows, axis=0) / max(1, len(graph.sizes) - 1), 1e-9)
-    far = np.asarray(networkx.floyd_warshall_numpy(drawn))
+    if not graph.shared:  # a column for each step
+        h = np.array([graph.step(node) for node in nodes.tolist()])
+        first, size = np.searchsorted(h, h), np.bincount(h)[h]
+        at = np.stack([h, np.arange(len(h)) - first - (size - 1) / 2], axis=1)
+        return at / np.maximum(np.ptp(at, axis=0) / max(1, len(graph.sizes) - 1), 1e-9)
+    far = shortest_path(graph.total, directed=False, unweighted=True)[np.ix_(nodes, nodes)]
     far = np.where(np.isfinite(far), far, far.max(where=np.isfinite(far), initial=0) + 2)  # parts lie apart
     # Classical scaling is where to begin: from a circle, four rooms would end up folded over one another.
     inner = far**2 - (far**2).mean(axis=0)
     value, vector = np.linalg.eigh(np.pad(inner.mean(axis=1, keepdims=True) - inner, (0, 1)))
     begin = (vector * np.sqrt(np.maximum(value, 0)))[:-1, -2:]
-    named = nodes.tolist()
-    distances = {s: dict(zip(named, own)) for s, own in zip(named, far.tolist())}
-    places = networkx.kamada_kawai_layout(drawn, dist=distances, pos=dict(zip(named, begin)))
-    x = np.array([places[node] for node in named]).reshape(-1, 2)
-    lines = np.searchsorted(nodes, np.array(drawn.edges, dtype=np.int64).reshape(-1, 2))
-    along = (x[lines[:, 1]] - x[lines[:, 0]]) @ np.array([1, 1j])
-    angle = np.angle((along**4).sum()) / 4 if len(along) else 0.0  # lines point right, left, up or down
-    x = (x - x.mean(axis=0)) @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    x /= max(float(np.abs(along).mean()) if len(along) else 1.0, 1e-9)
-    return x if portraits is None else _turned(x, _where_they_differ(portraits[nodes]))
+    distances = {i: dict(enumerate(row)) for i, row in enumerate(far.tolist())}
+    layout = require("networkx", "graphs").kamada_kawai_layout
+    placed = layout(range(len(nodes)), dist=distances, pos=dict(enumerate(begin)))
+    z = np.array([complex(*placed[i]) for i in range(len(nodes))])
+    s, t = np.searchsorted(nodes, graph.edges).T
+    along = (z[t] - z[s])[s != t]
+    z = (z - z.mean()) * np.exp(-0.25j * np.angle((along**4).sum()))  # lines point right, left, up or down
+    z /= max(float(np.abs(along).mean()) if len(along) else 1.0, 1e-9)
+    if portraits is not None:  # mirrored or turned by quarters
+        meant = _where_they_differ(portraits[nodes])
+        known = np.isfinite(meant)
+        ways = [turn * way for way in (z, z.conj()) for turn in (1, 1j, -1, -1j)]
+        off = np.where(known, meant - meant[known].mean() if known.any() else 0, 0)
+        z = max(ways, key=lambda way: (way * off.conj()).real.sum())
+    return np.stack([z.real, z.imag], axis=1)
 
 
-def _turned(x: Floats, anchors: Floats) -> Floats:
-    """Positions, mirrored or turned by quarters, as they fit best to where the nodes should be; NaN where unknown."""
-    known = np.isfinite(anchors).all(axis=1)
-    if not known.any():
-        return x
-    target = anchors[known] - anchors[known].mean(axis=0)
-    flips = [np.diag([a, b]) for a in (1.0, -1.0) for b in (1.0, -1.0)]
-    centred = x - x[known].mean(axis=0)
-    return centred @ max(flips + [flip[::-1] for flip in flips], key=lambda way: (centred[known] @ way * target).sum())
-
-
-def _where_they_differ(portraits: NDArray[Any]) -> Floats:
-    """Where each portrait differs most from the mean of all: (n, 2), x to the right and y down, NaN where unknown."""
+def _where_they_differ(portraits: NDArray[Any]) -> NDArray[np.complex128]:
+    """Where each portrait differs most from the mean of all: x to the right + 1j y down, NaN where unknown."""
     weight = ((portraits - np.nanmean(portraits, axis=0)) ** 2).sum(axis=-1)
     weight = np.where(weight >= weight.max(axis=(1, 2), keepdims=True) / 2, weight, 0.0 * weight)
     rows, columns = np.indices(weight.shape[1:])
-    total = np.maximum(weight.sum(axis=(1, 2)), 1e-12)
-    return np.stack([(weight * part).sum(axis=(1, 2)) / total for part in (columns, rows)], axis=1)
+    return (weight * (columns + 1j * rows)).sum(axis=(1, 2)) / np.maximum(weight.sum(axis=(1, 2)), 1e-12)
 
 
 def _paled(portraits: NDArray[Any]) -> list[Bytes]:
     """Portraits in colour, pale wherever they look as all others do: what is a state's own stands out."""
+    if not len(portraits):
+        return []
     low, high = float(portraits.min()), float(portraits.max())
     if low >= 0 and 1 < high <= 255:  # bytes keep their own brightness
         low, high = 0.0, 255.0
