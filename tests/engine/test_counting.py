@@ -92,9 +92,8 @@ def test_trying_every_bin_equals_best_bins(grid):
     cells = np.abs(np.concatenate([cells, cells[:, ::-1], ends]))
     out, found = np.empty((1, 1), dtype=np.int64), []
     for cell in cells:
-        # One pair of encoders that are 1 together, a times for agent 0 and b times for agent 1, and never 0.
-        inner, margin = cell.reshape(2, 1, 1, 1, 1).astype(np.int32), cell.reshape(2, 1, 1)
-        kernels.sweep_losses(inner, margin, margin, cell, softplus_table(grid).astype(np.float64), out)
+        counts = cell.reshape(2, 1, 1, 1, 1).astype(np.int32)
+        kernels.sweep_losses(counts, softplus_table(grid).astype(np.float64), out)
         found.append(int(out[0, 0]))
     assert np.array_equal(found, best_bins(cells, grid)[1])
 

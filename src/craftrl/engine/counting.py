@@ -75,13 +75,13 @@ class Counter:
             self._margins[key] = self.parts.total(_margins, View(view.h, until=until, half=view.half))
         return np.ascontiguousarray(self._margins[key][..., view.encoders])
 
-    def pairs(self, p: View, q: View) -> Int64:
+    def pairs(self, p: View, q: View) -> Int32:
         """How often each agent shows each pair of values of each pair of encoders: (K, U, V, I, J)."""
         inner = self.parts.total(_pairs, p, q)
         p_counts, q_counts = self.margins(p, q.h), self.margins(q, p.h)
         return _completed(inner, p_counts[..., None], q_counts[:, :, None], self.totals(p, q)[:, None, None])
 
-    def matched(self, h: int) -> Int64:
+    def matched(self, h: int) -> Int32:
         """The same for each encoder of h and itself at h + 1, in a class that is the same at both: (|Phi|, U, V, K)."""
         p, q = View(h, until=h + 1), View(h + 1)
         inner = self.parts.total(count_matched, p, q)
@@ -97,30 +97,25 @@ class Counter:
         """
         from craftrl.engine.kernels import corner_losses, sweep_losses
 
-        K, totals = self.tau.K, self.totals(p, q)
-        n_pairs = int(totals.sum())
+        K, n_pairs = self.tau.K, int(self.totals(p, q).sum())
         if K == 2:
             is_compiled = n_pairs * int(softplus_table(grid)[-1]) < 2**53
         else:
             is_compiled = K <= MAX_CORNERS and max(grid.size ** (K - 1) * K, n_pairs) <= MAX_ENTRIES
-        row_bytes = (4 if is_compiled else 128) * K * self.n_values(p) * self.n_values(q) * self.size(q)
+        row_bytes = (8 if is_compiled else 128) * K * self.n_values(p) * self.n_values(q) * self.size(q)
         found = np.empty((self.size(p), self.size(q)), dtype=np.int64)
         for rows in slices(len(found), TILE_BYTES // 2 // row_bytes):
-            mine = p.part(rows)
+            cells = self.pairs(p.part(rows), q)
             if not is_compiled:
-                cells = self.pairs(mine, q).transpose(3, 4, 1, 2, 0)
-                found[rows] = best_bins(cells, grid)[1].sum(axis=(2, 3))
-                continue
-            counted = self.parts.total(_pairs, mine, q), self.margins(mine, q.h), self.margins(q, p.h), totals
-            if K == 2:
-                sweep_losses(*counted, softplus_table(grid).astype(np.float64), found[rows])
+                found[rows] = best_bins(cells.transpose(3, 4, 1, 2, 0), grid)[1].sum(axis=(2, 3))
+            elif K == 2:
+                sweep_losses(cells, softplus_table(grid).astype(np.float64), found[rows])
             else:
                 # Where the grid points around a point lie in the table of all, beside the lowest of them.
                 corners = grid.size ** np.arange(K - 1) @ np.indices((min(grid.size, 2),) * (K - 1)).reshape(K - 1, -1)
                 with np.errstate(divide="ignore"):
                     logarithms = np.log(np.arange(n_pairs + 1))
-                tables = logarithms, surprise_table(grid, K), corners
-                corner_losses(*counted, *tables, grid.xi, grid.n_xi, found[rows])
+                corner_losses(cells, logarithms, surprise_table(grid, K), corners, grid.xi, grid.n_xi, found[rows])
         return found
 
     def tiles(self, views: Sequence[View], grid: Grid) -> Iterator[Tile]:
@@ -198,12 +193,13 @@ def _totals(part: Part, view: View) -> Int64:
     return _margins(part, view, part.present(view)[None, None])[:, 0, 0]
 
 
-def _completed(inner: Int32, p: Int64, q: Int64, totals: Int64) -> Int64:
-    """Counts (K, U, V, ...) of all values of two encoders from those of values >= 1, by what is missing in the sums."""
+def _completed(inner: Int32, *margins: Int64) -> Int32:
+    """Counts (K, U, V, ...) of all values of two encoders from those of values >= 1, of either one, and of all."""
+    p, q, totals = (counts.astype(np.int32) for counts in margins)
     K, U, V, *rest = inner.shape
-    counts = np.empty((K, U + 1, V + 1, *rest), dtype=np.int64)
+    counts = np.empty((K, U + 1, V + 1, *rest), dtype=np.int32)
     counts[:, 1:, 1:] = inner
-    counts[:, 1:, 0] = p - inner.sum(axis=2)
-    counts[:, 0, 1:] = q - inner.sum(axis=1)
-    counts[:, 0, 0] = totals - counts[:, 1:].sum(axis=(1, 2)) - counts[:, 0, 1:].sum(axis=1)
+    counts[:, 1:, 0] = p - inner.sum(axis=2, dtype=np.int32)
+    counts[:, 0, 1:] = q - inner.sum(axis=1, dtype=np.int32)
+    counts[:, 0, 0] = totals - counts[:, 1:, 0].sum(axis=1, dtype=np.int32) - q.sum(axis=1, dtype=np.int32)
     return counts

@@ -74,7 +74,7 @@ def _of_triples(counter: Counter, given: View, others: View, target: View, psi: 
     """The excess of targets j (C,) on those of `others` psi (C,), given encoder i of `given` and the agent: (I, C)."""
     inner = counter.parts.total(_triples, given, others.part(psi), target.part(j))
     wv = counter.parts.total(count_matched, others.part(psi), target.part(j))[..., None, :]
-    uw, uv = counter.pairs(given, others).astype(np.int32)[..., psi], counter.pairs(given, target)[..., j]
+    uw, uv = counter.pairs(given, others)[..., psi], counter.pairs(given, target)[..., j]
     K, U, W, V, I, C = inner.shape
     cells = np.empty((K, U + 1, W + 1, V + 1, I, C), dtype=np.int32)  # what is missing in a sum has value 0
     cells[:, 1:, 1:, 1:] = inner

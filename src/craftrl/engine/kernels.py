@@ -140,50 +140,20 @@ def count_pairs(p, q, segments, out):
 
 
 @compiled
-def _fill_cells(inner, i, p, q, total, cells):
-    """cells[u, v, j]: one agent's counts of all pairs of values of encoders i and j, value 0 by complement.
-
-    inner (U, V, I, J) counts the pairs of values >= 1; p (U, I) and q (V, J) each encoder's values >= 1. Rows are taken
-    out before they are looped over, so that the compiler sees arrays without gaps.
-    """
-    corner = cells[0, 0]
-    corner[:] = total
-    for v in range(q.shape[0]):
-        q_row, column = q[v], cells[0, v + 1]
-        for j in range(len(corner)):
-            column[j] = q_row[j]
-            corner[j] -= q_row[j]
-    for u in range(p.shape[0]):
-        row = cells[u + 1, 0]
-        row[:] = p[u, i]
-        for j in range(len(corner)):
-            corner[j] -= row[j]
-        for v in range(q.shape[0]):
-            counts, column, cell = inner[u, v, i], cells[0, v + 1], cells[u + 1, v + 1]
-            for j in range(len(corner)):
-                cell[j] = counts[j]
-                row[j] -= counts[j]
-                column[j] -= counts[j]
-                corner[j] += counts[j]
-
-
-@compiled
-def sweep_losses(inner, p, q, totals, table, out):
+def sweep_losses(cells, table, out):
     """The fixed-point loss of the best f of two agents for every pair of encoders (I, J): every bin is tried.
 
-    inner (2, U, V, I, J) from `count_pairs`; p (2, U, I) and q (2, V, J) count values >= 1; table is the softplus table
-    as float64, whose products with the counts stay below 2^53, so that nothing is ever rounded.
+    cells (2, U, V, I, J) count pairs of values; table is the softplus table as float64, whose products with the counts
+    stay below 2^53, so that nothing is ever rounded.
     """
-    n_j, last = out.shape[1], len(table) - 1
-    cells = np.empty((2, p.shape[1] + 1, q.shape[1] + 1, n_j))
+    _, U, V, n_i, n_j = cells.shape
+    last = len(table) - 1
     least, total = np.empty(n_j), np.empty(n_j)
-    for i in range(out.shape[0]):
-        for k in range(2):
-            _fill_cells(inner[k], i, p[k], q[k], totals[k], cells[k])
+    for i in range(n_i):
         total[:] = 0.0
-        for u in range(cells.shape[1]):
-            for v in range(cells.shape[2]):
-                a, b = cells[0, u, v], cells[1, u, v]
+        for u in range(U):
+            for v in range(V):
+                a, b = cells[0, u, v, i], cells[1, u, v, i]
                 least[:] = np.inf
                 for bin_ in range(last + 1):
                     from_a, from_b = table[last - bin_], table[bin_]
@@ -197,32 +167,28 @@ def sweep_losses(inner, p, q, totals, table, out):
 
 
 @compiled
-def corner_losses(inner, p, q, totals, logs, surprise, corners, xi, n_xi, out):
+def corner_losses(cells, logs, surprise, corners, xi, n_xi, out):
     """The same for K > 2 agents: the least loss over the 2^(K-1) grid points around the log ratios.
 
     logs (n + 1,) holds the logarithms of the counts; surprise (size^(K-1), K) each agent's loss at every grid point;
     corners (2^(K-1),) how far these points lie behind the lowest of them in that table. All are NumPy's, so that bins
     are decided as `losses.best_bins` decides.
     """
-    K = len(totals)
-    cells = np.zeros((K, p.shape[1] + 1, q.shape[1] + 1, out.shape[1]), np.int64)
-    for i in range(out.shape[0]):
-        for k in range(K):
-            _fill_cells(inner[k], i, p[k], q[k], totals[k], cells[k])
-        out[i] = 0
-        for u, v, j in np.ndindex(cells.shape[1:]):
-            below = 0
-            for k in range(1, K):
-                position = (logs[cells[0, u, v, j]] - logs[cells[k, u, v, j]]) / xi + n_xi / 2
-                clipped = min(max(position, 0.0), float(n_xi)) if position == position else 0.0
-                below = below * (n_xi + 1) + max(min(int(clipped), n_xi - 1), 0)
-            least = np.int64(2**62)
-            for corner in corners:
-                loss = np.int64(0)
-                for k in range(K):
-                    loss += cells[k, u, v, j] * surprise[below + corner, k]
-                least = min(least, loss)
-            out[i, j] += least
+    K = len(cells)
+    out[:] = 0
+    for u, v, i, j in np.ndindex(cells.shape[1:]):
+        below = 0
+        for k in range(1, K):
+            position = (logs[cells[0, u, v, i, j]] - logs[cells[k, u, v, i, j]]) / xi + n_xi / 2
+            clipped = min(max(position, 0.0), float(n_xi)) if position == position else 0.0
+            below = below * (n_xi + 1) + max(min(int(clipped), n_xi - 1), 0)
+        least = np.int64(2**62)
+        for corner in corners:
+            loss = np.int64(0)
+            for k in range(K):
+                loss += cells[k, u, v, i, j] * surprise[below + corner, k]
+            least = min(least, loss)
+        out[i, j] += least
 
 
 @compiled

@@ -328,7 +328,7 @@ class PreparedCounting(PreparedOracle):
         counts: NDArray[np.int64] = self.counter.parts.total(count_groups, h, n_groups, label=group)
         return counts
 
-    def pair_counts(self, h: int, rows: slice = slice(None)) -> NDArray[np.int64]:
+    def pair_counts(self, h: int, rows: slice = slice(None)) -> NDArray[np.int32]:
         """How often agents show pairs of values of some encoders of h and all of h + 1: (I, J, N_s, N_s, K)."""
         return self.counter.pairs(View(h, rows), View(h + 1)).transpose(3, 4, 1, 2, 0)
 

@@ -93,6 +93,6 @@ def _split_ratio(counter: Counter, turn: int) -> tuple[float, float]:
     return by_pair - max(prior, by_one), by_pair - prior
 
 
-def _value_counts(counter: Counter, view: View) -> NDArray[np.int64]:
+def _value_counts(counter: Counter, view: View) -> NDArray[np.int32]:
     """How often each agent shows each value of each encoder: (K, N_s, I)."""
     return counter.pairs(View(0, half=view.half), view)[:, 0, :, 0]
