@@ -31,6 +31,6 @@ __all__ = [
 with suppress(ImportError):
     from gymnasium.envs.registration import register, registry
 
-    for _id, _maker in (("craftrl/Bits-v0", "make_bits"), ("craftrl/PixelGrid-v0", "make_pixels")):
+    for _id, _world in (("craftrl/Bits-v0", BitsExBMDP), ("craftrl/PixelGrid-v0", PixelsExBMDP)):
         if _id not in registry:
-            register(_id, entry_point=f"craftrl.envs.gym:{_maker}")
+            register(_id, entry_point="craftrl.envs.gym:make", kwargs={"world": _world})

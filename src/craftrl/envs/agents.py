@@ -84,14 +84,6 @@ class MarkovPolicy(Policy):
         return table[s_h]
 
 
-def check_policies(policies: Any) -> None:
-    """A list with the policy of each agent."""
-    if not (isinstance(policies, (list, tuple)) and policies and all(isinstance(p, Policy) for p in policies)):
-        raise InvalidParameterError(
-            f"policies must be a list with the policy of each agent; {quoted(policies)} was given."
-        )
-
-
 def check_contrast(alpha: Any) -> None:
     """How far apart agents are in log-odds: with 100, one of them never does what the other does."""
     check_number("alpha", alpha, "a positive number of at most 100", lambda a: 0 < a <= 100)
@@ -141,8 +133,7 @@ def contrasting_policies(
     check_kind("base", base, (MarkovPolicy, type(None)), "a MarkovPolicy or None")
     base = coverage_policy(world) if base is None else base
     rng = np.random.default_rng(seed)
-    drawn = [_balanced_pair(world, float(alpha), base, rng) for _ in range(DRAWS)]
-    _, tables = max(drawn, key=lambda draw: draw[0])
+    _, tables = max((_balanced_pair(world, float(alpha), base, rng) for _ in range(DRAWS)), key=lambda drawn: drawn[0])
     return MarkovPolicy([pi[0] for pi in tables]), MarkovPolicy([pi[1] for pi in tables])
 
 

@@ -29,7 +29,7 @@ from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import check_writable
 from craftrl.data.store import DatasetWriter, is_dataset
-from craftrl.envs.agents import Policy, check_policies, choose_actions
+from craftrl.envs.agents import Policy, choose_actions
 from craftrl.envs.exbmdp import ExBMDP, check_seed
 from craftrl.envs.gymworld import GymWorld, play_episodes
 from craftrl.errors import AssumptionWarning, InvalidParameterError
@@ -76,7 +76,10 @@ def collect(
     Paper: Equation 1 (the noise-free policy property)
     """
     check_kind("world", world, (ExBMDP, GymWorld), "a world, such as BitsExBMDP() or a GymWorld")
-    check_policies(policies)
+    if not (isinstance(policies, (list, tuple)) and policies and all(isinstance(p, Policy) for p in policies)):
+        raise InvalidParameterError(
+            f"policies must be a list with the policy of each agent; {quoted(policies)} was given."
+        )
     check_seed(seed)
     check_whole("workers", workers, 1, MAX_WORKERS)
     check_flag("progress", progress)
@@ -122,12 +125,10 @@ def record(
     tau, truth = collection.tau, collection.truth
     known = bool((truth.states[:, 0] >= 0).all())
     with DatasetWriter(path, run=f"collect {tau.digest()}", notes={"collected": True}) as writer:
-        for i in range(tau.n):
-            length = int(tau.lengths[i])
+        for i, length in enumerate(tau.lengths.tolist()):
             actions, states = truth.actions[i, : length - 1], truth.states[i, :length] if known else None
-            writer.append(
-                tau.names[tau.agent[i]], tau.episode(i), source="collect", start=i, actions=actions, states=states
-            )
+            name, episode = tau.names[tau.agent[i]], tau.episode(i)
+            writer.append(name, episode, source="collect", start=i, actions=actions, states=states)
     return collection
 
 
@@ -145,7 +146,10 @@ def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
 def observe(world: ExBMDP, paths: Sequence[LatentPaths], rng: np.random.Generator) -> Collection:
     """The collection of one group of latent paths per agent, with noise and observations drawn for them."""
     states, actions = (np.concatenate(parts) for parts in zip(*paths))
-    x = sample_observations(world, states, rng)
+    x = np.empty((len(states), world.H, *world.obs_shape), dtype=world.obs_dtype)
+    emission_rng = rng.spawn(1)[0]
+    for h, e_h in enumerate(sample_noise_path(world, len(states), rng), start=1):
+        x[:, h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
     tau = TrajectoryDataset.from_arrays(np.split(x, np.cumsum([len(s) for s, _ in paths])[:-1]))
     return Collection(tau, GroundTruth(states, actions))
 
@@ -169,15 +173,6 @@ def sample_latent_paths(
             actions[rows, h - 1] = choose_actions(policy, states[rows, :h], episode, world.n_actions, u)
             states[rows, h] = world.step(states[rows, h - 1], actions[rows, h - 1], h)
     return states, actions
-
-
-def sample_observations(world: ExBMDP, states: Ints, rng: np.random.Generator) -> NDArray[Any]:
-    """x_1..x_H for given latent paths (n, H): shape (n, H, *obs)."""
-    x = np.empty((len(states), world.H, *world.obs_shape), dtype=world.obs_dtype)
-    emission_rng = rng.spawn(1)[0]
-    for h, e_h in enumerate(sample_noise_path(world, len(states), rng), start=1):
-        x[:, h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
-    return x
 
 
 def sample_noise_path(world: ExBMDP, n: int, rng: np.random.Generator) -> Iterator[NDArray[Any]]:

@@ -1,7 +1,6 @@
 """Any Ex-BMDP as a Gymnasium environment.
 
-`gymnasium.make("craftrl.envs:craftrl/Bits-v0")` builds a world and wraps it; `ExBMDPEnv(world)` wraps one
-that you have. Ground truth goes into `info`, never into the observation.
+`gymnasium.make("craftrl.envs:craftrl/Bits-v0")` makes a world and wraps it; `ExBMDPEnv(world)` wraps one of yours.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_choice, check_whole
 from craftrl.arrays import Ints
-from craftrl.envs.bits import BitsExBMDP
 from craftrl.envs.exbmdp import ExBMDP, check_tables
-from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.errors import require
 
 gymnasium = require("gymnasium", "envs")
@@ -24,8 +21,8 @@ gymnasium = require("gymnasium", "envs")
 class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
     """One episode at a time of an Ex-BMDP: H observations, H-1 actions, reward 0, terminated at H.
 
-    `info` holds the ground truth: `state` (s*_h), `noise` (e_h) and `h`, which counts from 1. The noise comes
-    from Gymnasium's own generator alone, so that one seed gives the same noise whatever the actions.
+    `info`, and never the observation, holds the ground truth: `state` (s*_h), `noise` (e_h) and `h`, which counts from
+    1. The noise comes from Gymnasium's own generator alone, so that one seed gives the same noise whatever the actions.
 
     Paper: Section 2.2
     """
@@ -79,11 +76,6 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
         return self._x.copy(), {"state": int(self._s[0]), "noise": self._e[0].copy(), "h": self.h}
 
 
-def make_bits(render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
-    """craftrl/Bits-v0; `parameters` go to `BitsExBMDP`."""
-    return ExBMDPEnv(BitsExBMDP(**parameters), render_mode)
-
-
-def make_pixels(render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
-    """craftrl/PixelGrid-v0; `parameters` go to `PixelsExBMDP`."""
-    return ExBMDPEnv(PixelsExBMDP(**parameters), render_mode)
+def make(world: type[ExBMDP], render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
+    """What the registered ids make; `parameters` go to the world."""
+    return ExBMDPEnv(world(**parameters), render_mode)

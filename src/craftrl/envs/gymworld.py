@@ -200,37 +200,35 @@ def _play(
     x, lengths = np.zeros((n, world.H, *space.shape), dtype=space.dtype), np.ones(n, dtype=np.int64)
     states, actions = np.full((n, world.H), -1), np.full((n, world.H - 1), -1)
     try:
-        for i, draw in enumerate(draws):
-            lengths[i] = _play_one(world, policies[draw.agent], env, draw, x[i], states[i : i + 1], actions[i])
+        for i, (agent, episode, env_seed, u) in enumerate(draws):
+            seen, over = env.reset(seed=env_seed)[0], False
+            for h in range(world.H):
+                _check_observation(seen, x[i, h])
+                x[i, h], states[i, h] = seen, world.true_state(env)
+                lengths[i] = h + 1
+                if over or h == world.H - 1:
+                    break
+                history = states[i : i + 1, : h + 1]
+                (a,) = choose_actions(policies[agent], history, np.array([episode]), world.n_actions, u[h : h + 1])
+                actions[i, h] = a
+                seen, _, terminated, truncated, _ = env.step(world.actions[a])
+                over = terminated or truncated
             count(1)
     except CraftError:
         raise
     except Exception as error:  # an environment of others may fail at anything
         text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
         raise InvalidDataError(
-            f"The environment must run without errors; {text}, in episode {draw.episode + 1} of agent {draw.agent}."
+            f"The environment must run without errors; {text}, in episode {episode + 1} of agent {agent}."
         ) from error
     finally:
         env.close()
     return x, lengths, states if world.state is not None else np.full_like(states, -1), actions
 
 
-def _play_one(
-    world: GymWorld, policy: Policy, env: Any, draw: Draw, x: NDArray[Any], states: Ints, actions: Ints
-) -> int:
-    """One episode, written to x (H, *obs), states (1, H) and actions (H-1,); returns its length, H at most."""
-    seen, over = env.reset(seed=draw.env_seed)[0], False
-    for h in range(1, world.H + 1):
-        if np.shape(seen) != x.shape[1:] or not np.can_cast(np.asarray(seen).dtype, x.dtype, "same_kind"):
-            raise InvalidDataError(
-                f"Observations must be as the environment says, {x.dtype} of shape {x.shape[1:]}; one is "
-                f"{np.asarray(seen).dtype} of shape {np.shape(seen)}; correct its observation_space."
-            )
-        x[h - 1], states[0, h - 1] = seen, world.true_state(env)
-        if over or h == world.H:
-            break
-        of = np.array([draw.episode])
-        (actions[h - 1],) = choose_actions(policy, states[:, :h], of, world.n_actions, draw.u[h - 1 : h])
-        seen, _, terminated, truncated, _ = env.step(world.actions[actions[h - 1]])
-        over = terminated or truncated
-    return h
+def _check_observation(seen: Any, wanted: NDArray[Any]) -> None:
+    if np.shape(seen) != wanted.shape or not np.can_cast(np.asarray(seen).dtype, wanted.dtype, "same_kind"):
+        raise InvalidDataError(
+            f"Observations must be as the environment says, {wanted.dtype} of shape {wanted.shape}; one is "
+            f"{np.asarray(seen).dtype} of shape {np.shape(seen)}; correct its observation_space."
+        )

@@ -71,24 +71,22 @@ class MovingFigures(gymnasium.Wrapper):  # type: ignore[name-defined]
         x, info = self.env.reset(seed=seed, options=options)
         if seed is not None:
             self.rng = np.random.default_rng([seed, 1])  # not the stream that the environment itself may draw from
-        n = len(self.radius)
-        self.place = self.rng.random((n, 2)) * self.borders
-        self.direction = self._directions(n)
+        self.place = self.rng.random((len(self.radius), 2)) * self.borders
+        self.direction = self._directions()
         return self._drawn(x), info
 
     def step(self, action: Any) -> tuple[NDArray[np.uint8], Any, bool, bool, dict[str, Any]]:
-        x, reward, terminated, truncated, info = self.env.step(action)
+        x, *others = self.env.step(action)
         self._move()
-        return self._drawn(x), reward, terminated, truncated, info
+        return self._drawn(x), *others
 
-    def _directions(self, n: int) -> NDArray[np.float64]:
-        angle = self.rng.uniform(0, 2 * np.pi, n)
+    def _directions(self) -> NDArray[np.float64]:
+        angle = self.rng.uniform(0, 2 * np.pi, len(self.radius))
         return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 
     def _move(self) -> None:
-        n = len(self.radius)
-        turns = self.rng.random(n) < self.turn
-        self.direction = np.where(turns[:, None], self._directions(n), self.direction)
+        turns = self.rng.random(len(self.radius)) < self.turn
+        self.direction = np.where(turns[:, None], self._directions(), self.direction)
         ahead = self.place + self.speed[:, None] * self.direction
         self.direction = np.where((ahead < 0) | (ahead > self.borders), -self.direction, self.direction)
         mirrored = np.where(ahead > self.borders, 2 * self.borders - ahead, np.abs(ahead))

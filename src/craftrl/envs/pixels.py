@@ -110,39 +110,31 @@ class PixelsExBMDP(ExBMDP):
         check_seed(seed)
         check_contrast(alpha)
         base, rng = spreading_policy(self.plan, self.H), np.random.default_rng(seed)
-        best, most = base[None], -1.0
-        for _ in range(DRAWS):
+
+        def draw() -> tuple[float, list[Floats]]:
+            """Pr(s_{h+1} | s_h) of every agent, and how often their rarest pair of cells is visited."""
             rankings = [_rankings(self.plan, self.H, style, rng) for _ in range(2)]
             tilts = [sign * float(alpha) / 2 * rankings[k // 2] for k, sign in zip(range(n_agents), (1, -1, 1, -1))]
-            successors = np.stack([tilted(base, tilt) for tilt in tilts])
+            successors = [tilted(base, tilt) for tilt in tilts]
             shares = np.stack([pair_shares(table) for table in successors])
-            coverage = float(shares.min(axis=0)[shares.sum(axis=0) > 0].min())  # of the rarest pair
-            if coverage > most:
-                best, most = successors, coverage
-        policies = []
-        for successors in best:
-            first, *others = (shared_equally(table, self.plan.moves) for table in successors)
-            policies.append(MarkovPolicy([first[:1], *others]))
-        return tuple(policies)
+            return float(shares.min(axis=0)[shares.sum(axis=0) > 0].min()), successors
+
+        _, best = max((draw() for _ in range(DRAWS)), key=lambda drawn: drawn[0])
+        tables = ([shared_equally(table, self.plan.moves) for table in successors] for successors in best)
+        return tuple(MarkovPolicy([first[:1], *others]) for first, *others in tables)
 
     # -- the noise -----------------------------------------------------------------------------------------
 
     def sample_noise(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        e = np.empty((n, self.n_walkers + 2), dtype=np.int64)
-        e[:, : self.n_walkers] = rng.integers(self.plan.n_cells, size=(n, self.n_walkers))
-        e[:, -2] = rng.integers(N_BRIGHTNESS, size=n)
-        e[:, -1] = rng.integers(N_PHASE, size=n)
-        return e
+        walkers = rng.integers(self.plan.n_cells, size=(n, self.n_walkers))
+        return np.column_stack([walkers, rng.integers(N_BRIGHTNESS, size=n), rng.integers(N_PHASE, size=n)])
 
     def step_noise(self, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        e = e_h.copy()
-        n = len(e)
-        walkers = e_h[:, : self.n_walkers]
+        walkers, n = e_h[:, : self.n_walkers], len(e_h)
         stepped = self.plan.moves[walkers, rng.integers(4, size=walkers.shape)]
-        e[:, : self.n_walkers] = np.where(rng.random(walkers.shape) < self.laziness, walkers, stepped)
-        e[:, -2] = np.clip(e_h[:, -2] + rng.integers(-1, 2, size=n), 0, N_BRIGHTNESS - 1)
-        e[:, -1] = (e_h[:, -1] + rng.integers(0, 2, size=n)) % N_PHASE
-        return e
+        walkers = np.where(rng.random(walkers.shape) < self.laziness, walkers, stepped)
+        brightness = np.clip(e_h[:, -2] + rng.integers(-1, 2, size=n), 0, N_BRIGHTNESS - 1)
+        return np.column_stack([walkers, brightness, (e_h[:, -1] + rng.integers(0, 2, size=n)) % N_PHASE])
 
     # -- the images ----------------------------------------------------------------------------------------
 
@@ -160,11 +152,8 @@ class PixelsExBMDP(ExBMDP):
         return self.find_figure(x_h, 0)
 
     def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[np.int64]:
-        e = np.empty((len(x_h), self.n_walkers + 2), dtype=np.int64)
-        for i in range(self.n_walkers):
-            e[:, i] = self.find_figure(x_h, i + 1)
-        e[:, -2], e[:, -1] = self._find_background(x_h)
-        return e
+        walkers = [self.find_figure(x_h, i + 1) for i in range(self.n_walkers)]
+        return np.stack([*walkers, *self._find_background(x_h)], axis=1)
 
     def find_figure(self, x_h: NDArray[Any], figure: int) -> Ints:
         """The cell that holds figure 0 (the agent) or walker `figure`, shape (n,)."""
@@ -253,8 +242,8 @@ def floor_plan(size: int, layout: Layout) -> FloorPlan:
         doors = [(middle, door), (middle, size - 1 - door), (door, middle), (size - 1 - door, middle)]
         walls[tuple(np.transpose(doors))] = False
         start = doors[0]
-    free = [(int(r), int(c)) for r, c in np.argwhere(~walls)]
-    cells = np.array([start] + [cell for cell in free if cell != start])
+    free = np.argwhere(~walls)
+    cells = np.concatenate([[start], free[(free != start).any(axis=1)]])
     return FloorPlan(cells, grid_moves(cells), walls)
 
 
@@ -277,27 +266,27 @@ def spreading_policy(plan: FloorPlan, H: int, rounds: int = 20) -> Floats:
     reached, by a few rounds of Sinkhorn's iteration, and mixed with a uniform choice of successor.
     """
     uniform = plan.adjacency / plan.adjacency.sum(axis=1, keepdims=True)
-    occupied = np.zeros(plan.n_cells)
-    occupied[0] = 1.0
+    occupied = np.eye(1, plan.n_cells)[0]
     tables = []
     for _ in range(H - 1):
         flow = occupied[:, None] * uniform
         for _ in range(rounds):
-            arrived = flow.sum(axis=0, keepdims=True)
-            flow = np.divide(flow, arrived, out=np.zeros_like(flow), where=arrived > 0)
-            left = flow.sum(axis=1, keepdims=True)
-            flow = np.divide(flow * occupied[:, None], left, out=np.zeros_like(flow), where=left > 0)
-        spread = np.divide(flow, occupied[:, None], out=uniform.copy(), where=occupied[:, None] > 0)
+            flow = _divided(flow, flow.sum(axis=0, keepdims=True), 0.0)
+            flow = _divided(flow * occupied[:, None], flow.sum(axis=1, keepdims=True), 0.0)
+        spread = _divided(flow, occupied[:, None], uniform)
         tables.append(0.5 * spread + 0.5 * uniform)
         occupied = occupied @ tables[-1]
     return np.stack(tables)
 
 
+def _divided(flow: Floats, total: Floats, otherwise: Floats | float) -> Floats:
+    """flow / total, and something else where that is 0 / 0."""
+    return np.divide(flow, total, out=np.full(flow.shape, otherwise), where=total > 0)
+
+
 def pair_shares(successor: Floats) -> Floats:
     """Pr(s_h, s_{h+1}) under Pr(s_{h+1} | s_h) of shape (H-1, n, n), starting in state 0; same shape."""
-    occupied = np.zeros(successor.shape[1])
-    occupied[0] = 1.0
-    shares = []
+    occupied, shares = np.eye(1, successor.shape[1])[0], []
     for table in successor:
         shares.append(occupied[:, None] * table)
         occupied = shares[-1].sum(axis=0)

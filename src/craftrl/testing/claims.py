@@ -23,12 +23,7 @@ def must(holds: object, sentence: str) -> None:
 
 
 def check_array(
-    what: str,
-    value: object,
-    shape: tuple[int, ...],
-    kind: DTypeLike,
-    low: float = -LARGEST,
-    high: float = LARGEST,
+    what: str, value: object, shape: tuple[int, ...], kind: DTypeLike, low: float = -LARGEST, high: float = LARGEST
 ) -> None:
     """An array of this shape and kind of numbers, all of them from `low` to `high`."""
     array, name = np.asarray(value), getattr(kind, "__name__", kind)
@@ -39,27 +34,19 @@ def check_array(
 
 
 @contextmanager
-def about(what: str) -> Iterator[None]:
-    """Whatever is raised in here, fail with a sentence on what was asked for."""
+def about(what: str, refused: type[Exception] | None = None) -> Iterator[None]:
+    """Whatever is raised in here, fail with a sentence on what was asked for; with `refused`, unless an error of that
+    kind is raised, with a message."""
+    must_be = "come without an error" if refused is None else f"be refused with {refused.__name__}"
     try:
         yield
     except AssertionError:
         raise
     except Exception as error:
-        sentence = f"{what} must come without an error; {type(error).__name__} was raised: {error}"
-        raise AssertionError(sentence) from error
-
-
-@contextmanager
-def refused(kind: type[Exception], what: str) -> Iterator[None]:
-    """Fail unless an error of this kind is raised in here, with a message."""
-    raised: Exception | None = None
-    try:
-        yield
-    except Exception as error:
-        raised = error
-    found = "nothing was raised" if raised is None else f"{type(raised).__name__} was raised: {raised}"
-    must(isinstance(raised, kind) and str(raised), f"{what} must be refused with {kind.__name__}; {found}.")
+        if refused is not None and isinstance(error, refused) and str(error):
+            return
+        raise AssertionError(f"{what} must {must_be}; {type(error).__name__} was raised: {error}") from error
+    must(refused is None, f"{what} must {must_be}; nothing was raised.")
 
 
 def check_parameters(given: BaseEstimator) -> None:

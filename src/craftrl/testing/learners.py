@@ -19,7 +19,7 @@ from craftrl.data.inputs import as_dataset
 from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.estimators.base import Learner
 from craftrl.estimators.saving import load
-from craftrl.testing.claims import about, check_array, check_parameters, content, must, pickled, refused
+from craftrl.testing.claims import about, check_array, check_parameters, content, must, pickled
 
 Fit = Callable[[Learner, Ints, Ints], Learner]  # a learner to rows in this order, and the agents of all rows
 
@@ -35,7 +35,7 @@ def check_learner(learner: Learner, x: Any, agent: Any = None) -> None:
     """
     check_parameters(learner)
     tau = as_dataset(x, agent).tau
-    whole = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+    whole = tau.rows(np.arange(tau.n))
 
     def fit(model: Learner, rows: Ints, agent: Ints) -> Learner:
         """What it warns of the data is not the question here."""
@@ -50,30 +50,27 @@ def check_learner(learner: Learner, x: Any, agent: Any = None) -> None:
     _check_again(model, fit, states, tau)
     _check_copies(model, states, tau)
     fresh, n, strange = clone(learner), tau.n, np.stack([whole[:2]] * 3, axis=-1)
-    with refused(InvalidDataError, "fit with one agent only"):
-        fit(fresh, np.arange(n), np.zeros(n, dtype=np.int64))
-    with refused(InvalidDataError, "fit with labels of another length"):
-        fresh.fit(whole, np.arange(n - 1) % 2)
-    with refused(InvalidDataError, "fit with one array and no labels"):
-        fresh.fit(whole)
-    with refused(InvalidDataError, "encode with observations of another shape"):
-        model.encode(strange[:, 0], 1)
-    with refused(InvalidDataError, "transform with observations of another shape"):
-        model.transform(strange)
+    for what, call in {
+        "fit with one agent only": lambda: fit(fresh, np.arange(n), np.zeros(n, dtype=np.int64)),
+        "fit with labels of another length": lambda: fresh.fit(whole, np.arange(n - 1) % 2),
+        "fit with one array and no labels": lambda: fresh.fit(whole),
+        "encode with observations of another shape": lambda: model.encode(strange[:, 0], 1),
+        "transform with observations of another shape": lambda: model.transform(strange),
+    }.items():
+        with about(what, refused=InvalidDataError):
+            call()
 
 
 @about("A fit to this data")
 def _check_fit(model: Learner, fit: Fit, tau: TrajectoryDataset) -> None:
     """Nothing is answered before; `fit` returns the learner, changes no parameter, and keeps results and no data."""
-    parameters = model.get_params(deep=False)
-    before = content(model)
-    with refused(NotFittedError, "transform before fit"):
+    parameters, before = model.get_params(deep=False), content(model)
+    with about("transform before fit", refused=NotFittedError):
         model.transform(tau)
-    with refused(NotFittedError, "encode before fit"):
+    with about("encode before fit", refused=NotFittedError):
         model.encode(tau.at(1), 1)
     must(fit(model, np.arange(tau.n), tau.agent) is model, "fit must return the learner itself; it returns another.")
-    after = content(model)
-    must(after == before, "fit must change no parameter; it changed one; work on a clone of it.")
+    must(content(model) == before, "fit must change no parameter; it changed one; work on a clone of it.")
     for key, value in vars(model).items():
         named = key in parameters or (key.endswith("_") and not key.startswith("_"))
         must(named, f"What fit learns must have names that end in `_`; it sets `{key}`.")
@@ -85,13 +82,13 @@ def _check_fit(model: Learner, fit: Fit, tau: TrajectoryDataset) -> None:
 def _check_states(model: Any, tau: TrajectoryDataset) -> Ints:
     """One encoder per step, from 1 on; `transform`, which is returned, is `encode` step by step; `labels_` and
     `n_states_`, where the learner has them, fit the data."""
-    shape, found = (tau.n, tau.H), model.obs_shape_
+    found = model.obs_shape_
     must(len(model.encoders_) == tau.H, f"encoders_ must have {tau.H} entries; it has {len(model.encoders_)}.")
-    with refused(CraftError, "encoders_[0], since steps count from 1,"):
+    with about("encoders_[0], since steps count from 1,", refused=CraftError):
         model.encoders_[0]
     must(found == tau.obs_shape, f"obs_shape_ must be that of the data, {tau.obs_shape}; it is {found}.")
     states, counts, labels = model.transform(tau), getattr(model, "n_states_", None), getattr(model, "labels_", None)
-    check_array("What transform returns", states, shape, np.integer, -1)
+    check_array("What transform returns", states, (tau.n, tau.H), np.integer, -1)
     must(counts is None or len(counts) == tau.H, f"n_states_ must have {tau.H} entries; it is {counts}.")
     for h in range(1, tau.H + 1):
         code, there = model.encode(tau.at(h), h), tau.present(h)
