@@ -166,17 +166,16 @@ class Environment(World):
 
     def made(self) -> tuple[Any, tuple[MarkovPolicy, ...]]:
         """What `collect` takes: the world, or the environment as one, and its agents."""
-        make = self._maker()
+        make = self._maker("horizon")
         if make is None:
             return super().made()
         from craftrl.envs import GymWorld
 
-        world, given = make(), self.given()
-        refuse(*_strange(given, {"horizon"}))
+        world = make()
         if not isinstance(world, GymWorld):
             world.close()
-            world = GymWorld(make, H=given.get("horizon", 10))
-        longer = given.get("horizon", world.H) != world.H
+            world = GymWorld(make, H=10 if self.horizon is None else self.horizon)
+        longer = self.horizon not in (None, world.H)
         refuse((longer, f"Episodes of {self.env} have {world.H} steps; leave --horizon out."))
         return world, world.policies(seed=self.world_seed)
 
@@ -187,28 +186,27 @@ class Environment(World):
         from craftrl.envs import ExBMDP, GymWorld
         from craftrl.envs.gym import ExBMDPEnv
 
-        if make is not None:
-            refuse(*_strange(self.given(), set()))
         found = super().made()[0] if make is None else make()
         if isinstance(found, ExBMDP):
             return ExBMDPEnv(found)
         return found.environment() if isinstance(found, GymWorld) else found
 
-    def _maker(self) -> Callable[[], Any] | None:
-        """What makes the environment that --env names; None where --world names a world."""
+    def _maker(self, *takes: str) -> Callable[[], Any] | None:
+        """What makes the environment that --env names, which takes these options; None where --world names a world."""
         which = "none" if self.env is None else "both"
+        world_alone = "--env-arg goes with --env; give --size and so on with --world, as to craftrl collect."
         refuse(
             (
                 (self.env is None) == (self.world is None),
                 f"An environment must be named by --env or by --world; {which} was given.",
             ),
-            (
-                self.env is None and self.env_arg,
-                "--env-arg goes with --env; give --size and so on with --world, as to craftrl collect.",
-            ),
+            (self.env is None and self.env_arg, world_alone),
         )
         if self.env is None:
             return None
+        for name, value in self.given().items():
+            sentence = f"Options of a world go with --world; with --env write --env-arg {name}={value}."
+            refuse((name not in takes, sentence))
         gymnasium = require("gymnasium", "envs")
         parameters: dict[str, Any] = {}
         for text in self.env_arg:
@@ -246,9 +244,3 @@ def _make(make_id: Callable[..., Any], name: str, parameters: dict[str, Any]) ->
         )
     )
     return found
-
-
-def _strange(given: dict[str, int], known: set[str]) -> list[tuple[object, str]]:
-    """A case for `refuse` of every option of a world that an environment does not take."""
-    sentence = "Options of a world go with --world; with --env write --env-arg"
-    return [(True, f"{sentence} {name}={value}.") for name, value in given.items() if name not in known]

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_source, check_target, is_url
+from craftrl.arguments import check_flag, check_source
 from craftrl.data import DatasetWriter, TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.importing.reading import Episode, Reading, cut_up, lights_of
@@ -67,8 +67,6 @@ def import_data(
     """
     reading = Reading(stride, crop, resize, grey, keys, standardise)
     check_flag("progress", progress)
-    if not is_url(out):
-        check_target("The dataset", out)
     table = None if boundaries is None else _read_boundaries(check_source("boundaries", boundaries))
     listed, own = recognised(agents, tuple(reading.keys))
     if reading.keys and listed and {recording.format for recording in listed} <= WITHOUT_KEYS:
@@ -106,21 +104,19 @@ def import_data(
             for episode in cut_up(recording, reading, lights[i] if lights else None):
                 longest = max(longest, 2 if episode.goes_on else len(episode.x))
                 _note(writer.notes["agents"].setdefault(episode.agent, {}), recording, episode)
-                fits = dtype is not None and np.can_cast(episode.x.dtype, dtype)
-                x = episode.x.astype(dtype, copy=False) if fits else episode.x
-                agent, source, start, goes_on = episode.agent, episode.source, episode.start, episode.goes_on
+                agent, source, start, x, actions, *_, goes_on = episode
+                if dtype is not None and np.can_cast(x.dtype, dtype):
+                    x = x.astype(dtype, copy=False)
                 try:
-                    writer.append(agent, x, source=source, start=start, actions=episode.actions, goes_on=goes_on)
+                    writer.append(agent, x, source=source, start=start, actions=actions, goes_on=goes_on)
                 except InvalidDataError as error:
                     raise InvalidDataError(f"{recording.path}: {error}") from error
                 bar.update(i + episode.share - bar.n)
             bar.update(i + 1 - bar.n)
         missing = [name for name in names if longest < 2 or name not in writer.notes["agents"]]
         if missing:
-            long, advice = (
-                (" of 2 steps", "record longer ones, or lower stride") if longest < 2 else ("", "leave it out")
-            )
-            raise InvalidDataError(f"Every agent must have an episode{long}; {missing[0]} has none; {advice}.")
+            of, advice = (" of 2 steps", "record longer ones, or lower stride") if longest < 2 else ("", "leave it out")
+            raise InvalidDataError(f"Every agent must have an episode{of}; {missing[0]} has none; {advice}.")
     release()
     return TrajectoryDataset.open(out)
 

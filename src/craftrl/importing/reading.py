@@ -152,19 +152,18 @@ def cut_up(recording: Recording, reading: Reading, light: Light | None = None) -
         held.clear()
         return Episode(cut.agent, recording.source, part.first, x, aside, content.lossy, share, interval, goes_on)
 
-    def position(cut: Cut, i: int, seconds: float | None) -> float:
-        if cut.in_seconds and seconds is None:
-            raise InvalidDataError(f"Boundaries in seconds are for videos; {path} knows no time; give frames.")
-        return seconds if cut.in_seconds and seconds is not None else i
-
+    in_seconds = recording.cuts[0].in_seconds  # one table of boundaries has one unit
     for i, (seconds, decode) in enumerate(frames):
+        if in_seconds and seconds is None:
+            raise InvalidDataError(f"Boundaries in seconds are for videos; {path} knows no time; give frames.")
         n, before, now = i + 1, now, seconds or 0.0
         if now > before:
             shortest, longest = min(shortest, now - before), max(longest, now - before)
-        while waiting and waiting[-1].start <= position(waiting[-1], i, seconds) + TOLERANCE:
+        at = now if in_seconds else i
+        while waiting and waiting[-1].start <= at + TOLERANCE:
             running.append(_Running(waiting.pop(), i))
         for part in list(running):
-            if position(part.cut, i, seconds) >= part.cut.stop - TOLERANCE:
+            if at >= part.cut.stop - TOLERANCE:
                 running.remove(part)
                 yield episode(part)
             elif (i - part.first) % stride == 0:
@@ -176,8 +175,8 @@ def cut_up(recording: Recording, reading: Reading, light: Light | None = None) -
             return
     if n == 0:
         raise InvalidDataError(f"A recording must hold at least one frame; {path} has none; leave it out.")
+    length = now + min(longest, shortest) if in_seconds else n
     for cut in (*waiting, *(part.cut for part in running)):
-        length = now + min(longest, shortest) if cut.in_seconds else n
         if cut.line and cut.stop > length + TOLERANCE:
             raise InvalidDataError(
                 f"Boundaries must lie inside of the recording; {path} ends at {length:g}, and {cut.line} asks for "
