@@ -18,7 +18,6 @@ from feature_world import feature_data
 import craftrl.oracles.network.training as loop
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.cli import main as command
-from craftrl.data.ranks import alone
 from craftrl.errors import CraftError
 from craftrl.oracles.network import NeuralOracle, Training
 
@@ -102,8 +101,6 @@ def main(folder):
     found["from one"] = pairs(tau, TRAINING.but(checkpoints=folder / "by-one"))
     model, found["craft"] = craft(tau)
     model.save(folder / "model")
-    with alone():
-        found["alone"] = pairs(images(40 + rank, seed=rank))
     torch.save(found, folder / f"rank{rank}.pt")
     norm = oracle(trunk=torch.nn.Sequential(torch.nn.BatchNorm2d(3), torch.nn.Flatten()))
     said = [

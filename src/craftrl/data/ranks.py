@@ -15,12 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from craftrl.arguments import check_function
 from craftrl.errors import CraftError
 
 Value = TypeVar("Value")
 LOST = "Another rank has ended or no longer answers"
-_apart = False
 
 
 class RankError(CraftError, RuntimeError):
@@ -30,7 +28,7 @@ class RankError(CraftError, RuntimeError):
 def here() -> tuple[int, int]:
     """Which rank this process is, from 0, and how many there are; (0, 1) for one process alone."""
     dist = sys.modules.get("torch.distributed")
-    if _apart or dist is None or not dist.is_available() or not dist.is_initialized():
+    if dist is None or not dist.is_available() or not dist.is_initialized():
         return 0, 1
     return dist.get_rank(), dist.get_world_size()
 
@@ -38,22 +36,6 @@ def here() -> tuple[int, int]:
 def is_first_rank() -> bool:
     """Whether this process prints, warns and writes."""
     return here()[0] == 0
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Within the block this process works for itself, whichever rank it is: ranks may fit different data here."""
-    global _apart
-    before, _apart = _apart, True
-    try:
-        yield
-    finally:
-        _apart = before
-
-
-def apart() -> bool:
-    """Whether we are in a block of `alone`."""
-    return _apart
 
 
 @contextmanager
@@ -83,7 +65,6 @@ def every(value: Value) -> list[Value]:
 
 def from_first(function: Callable[[], Value]) -> Value:
     """What the function gives on rank 0, on all ranks; it is called there alone. Its error is raised on all."""
-    check_function("function", function, "a function without arguments")
     rank, world = here()
     if world == 1:
         return function()

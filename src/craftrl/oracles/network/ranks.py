@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from craftrl._version import __version__
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.ranks import agree, apart, every, exchange_errors, here
+from craftrl.data.ranks import agree, every, exchange_errors, here
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.network.settings import Training
 
@@ -38,7 +38,7 @@ def announced() -> bool:
 
 def begin() -> None:
     """Join the ranks that torchrun has started, once; a group that the program has started itself is used as it is."""
-    if apart() or not dist.is_available() or dist.is_initialized() or not announced():
+    if not dist.is_available() or dist.is_initialized() or not announced():
         return
     os.environ[OWNER] = str(os.getpid())
     backend = "gloo"
