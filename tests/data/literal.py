@@ -34,7 +34,6 @@ def assert_is(tau, agent, episodes):
     assert (tau.agent.tolist(), tau.lengths.tolist()) == (sorted(agent), lengths.tolist())
     assert tau.counts.tolist() == [list(agent).count(k) for k in range(tau.K)]
     assert all((tau.agent[tau.agent_slice(k)] == k).all() for k in range(tau.K))
-    assert tau.all_present == (lengths == H).all()
     assert all(np.array_equal(tau.episode(i), x) for i, x in enumerate(own))
     some = np.random.default_rng(n).integers(n, size=n)
     assert np.array_equal(tau.rows(np.arange(n)), padded)

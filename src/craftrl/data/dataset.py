@@ -217,12 +217,16 @@ class TrajectoryDataset:
         x = np.zeros((len(index), *self.obs_shape), dtype=self.dtype)
         there = self.lengths[index] > step
         if self.frames.in_memory or self.frame_bytes >= PAGE:
-            x[there] = self.frames.pick(self.file[index[there]], self.first[index[there]] + step)
+            x[there] = self.pick(index[there], step)
         else:  # whole trajectories are as quickly read
             size = max(1, BLOCK_BYTES // (self.H * self.frame_bytes))
             for start in range(0, len(index), size):
                 x[start : start + size] = self.rows(index[start : start + size])[:, step]
         return x
+
+    def pick(self, index: Ints, step: int | Ints) -> NDArray[Any]:
+        """Single observations (m, *obs): trajectory index[i] at its step[i], counted from 0."""
+        return self.frames.pick(self.file[index], self.first[index] + step)
 
     def blocks(self, block_bytes: int = BLOCK_BYTES, h: int | None = None) -> Iterator[tuple[slice, NDArray[Any]]]:
         """All trajectories in consecutive blocks (m, H, *obs) of one agent, for data that does not fit into memory.
@@ -243,11 +247,6 @@ class TrajectoryDataset:
     def running(self, h: int) -> Ints:
         """How many trajectories of each agent have an observation at h, shape (K,)."""
         return np.bincount(self.agent[self.present(h)], minlength=self.K)
-
-    @property
-    def all_present(self) -> bool:
-        """Whether every trajectory runs to the end."""
-        return bool((self.lengths == self.H).all())
 
     def largest_below(self, most: int) -> int | None:
         """The largest of all observed values, if they are integers in 0..most-1; else None."""

@@ -62,7 +62,7 @@ class Windows:
         out[place], missing[place] = labels[there], False
         if encode is not None and missing.any():
             row, h = np.nonzero(missing)
-            out[row, h] = encode(given.frames.pick(given.file[row], given.first[row] + h))
+            out[row, h] = encode(given.pick(row, h))
         return out
 
 

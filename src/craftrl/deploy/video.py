@@ -80,7 +80,7 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
     explained = any(hasattr(model.encoder_at(h), "head") for h in {h for _, h in steps})
     for some in (steps[start : start + AT_ONCE] for start in range(0, len(steps), AT_ONCE)):
         i, step = np.array(some).T
-        x = tau.frames.pick(tau.file[i], tau.first[i] + step - 1)
+        x = tau.pick(i, step - 1)
         state, heat = np.zeros(len(x), dtype=int), np.zeros(x.shape[:3])
         for h in [None] if shared else np.unique(step).tolist():
             own = slice(None) if h is None else step == h

@@ -81,7 +81,7 @@ def camera_of(tau: TrajectoryDataset, labels: Labels, seed: int = 0) -> Camera |
     rng = np.random.default_rng(seed)
     each = FRAMES // tau.K
     row, h = (np.concatenate(part) for part in zip(*(_some(labels, tau.agent == k, each, rng) for k in range(tau.K))))
-    x = tau.frames.pick(tau.file[row], tau.first[row] + h)
+    x = tau.pick(row, h)
     group = np.arange(tau.n) if tau.aligned else np.arange(tau.n) // 8  # neighbouring windows are of one kind
     return camera(x, tau.agent[row], labels[row, h], group[row])
 

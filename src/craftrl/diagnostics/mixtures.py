@@ -89,7 +89,7 @@ def mixtures(
         fold = row % 2 if tau.aligned else row // 8 % 2  # neighbouring windows are of one kind
         if min(np.bincount(fold, minlength=2)) < MIN_VISITS / 2:
             continue
-        x = tau.frames.pick(tau.file[row], tau.first[row] + step)
+        x = tau.pick(row, step)
         z = described(x)
         if z.shape[1] > MAX_FEATURES:
             z = z @ rng.normal(size=(z.shape[1], MAX_FEATURES)) / np.sqrt(z.shape[1])

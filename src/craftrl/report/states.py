@@ -96,7 +96,7 @@ class Sample:
             turn[mine] = np.arange(mine.sum())
         first = np.argsort(turn, kind="stable")[:most]
         row, step = row[first], step[first]
-        return self.tau.frames.pick(self.tau.file[row], self.tau.first[row] + step), row, step + 1
+        return self.tau.pick(row, step), row, step + 1
 
 
 def states_of(sample: Sample, shared: bool) -> list[State]:

@@ -39,7 +39,7 @@ def check_learner(learner: Learner, x: Any, agent: Any = None) -> None:
 
     def fit(model: Learner, rows: Ints, agent: Ints) -> Learner:
         """What it warns of the data is not the question here."""
-        given: Any = whole[rows] if tau.all_present else [whole[i, : tau.lengths[i]] for i in rows]
+        given: Any = whole[rows] if (tau.lengths == tau.H).all() else [whole[i, : tau.lengths[i]] for i in rows]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AssumptionWarning)
             return model.fit(given, agent[rows])

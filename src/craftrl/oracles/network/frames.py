@@ -61,7 +61,7 @@ class Frames:
         chosen = np.sort(self.training.rng("sample").choice(ends[-1], size, replace=False))
         row = np.searchsorted(ends, chosen, side="right")
         step = chosen - (ends - tau.lengths)[row]
-        return to_input(as_tensor(tau.frames.pick(tau.file[row], tau.first[row] + step)))
+        return to_input(as_tensor(tau.pick(row, step)))
 
     @torch.no_grad()
     def keep_prepared(self, trunk: Trunk) -> None:
