@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,39 +147,23 @@ def sufficiency(
     if not len(unseen):
         return None
     learned = np.setdiff1d(np.arange(tau.n), f.unseen)
-    gain, p_gain, share, error = _sufficient(f.of_unseen(tau.rows(unseen), unseen), codes, tau, learned, unseen)
+    of_agents = _of_agents(f.of_unseen(tau.rows(unseen), unseen), codes, tau, learned, unseen)
     rows = np.concatenate([_some(learned, tau), unseen])
-    new = np.isin(rows, unseen)
-    code, agent = codes[rows], tau.agent[rows]
-    there = code >= 0
-    x = tau.rows(rows)
+    new, code, x = np.isin(rows, unseen), codes[rows], tau.rows(rows)
     z = np.stack([np.asarray(embed(x[:, h]), dtype=np.float64) for h in range(tau.H)], axis=1)
     if by_step:
         z = np.concatenate([z, np.broadcast_to(APART * np.eye(tau.H), (len(z), tau.H, tau.H))], axis=2)
-    visits = np.bincount(code[there], minlength=n_labels(codes))
-    moves = _Moves(code, agent, tau.K, tau.aligned, new)
-    alike = moves.alike(z, visits)
+    visits = np.bincount(code[code >= 0], minlength=n_labels(codes))
+    moves = partial(_Moves, agent=tau.agent[rows], K=tau.K, aligned=tau.aligned, new=new)
+    alike = _alike(moves, code, z, visits)
     joined = _joined(code, alike)
     half = np.zeros_like(code)
-    for s in np.unique(joined[there]):
+    for s in np.unique(joined[joined >= 0]):
         half[joined == s] = two_means(z[(joined == s) & ~new[:, None]], z[joined == s])
-    closed, p_value = _Moves(joined, agent, tau.K, tau.aligned, new).closed(half)
-    doubtful = {s for pair in alike for s in pair}
+    closed, p_value = moves(joined).closed(half)
+    doubtful = float(visits[np.unique(alike).astype(int)].sum() / visits.sum())
     read, misread = _readable(z, code, labels[rows], new)
-    return Sufficiency(
-        gain,
-        p_gain,
-        share,
-        error,
-        len(unseen),
-        closed,
-        p_value,
-        alike,
-        float(visits[list(doubtful)].sum() / visits.sum()) if doubtful else 0.0,
-        read,
-        misread,
-        offsets,
-    )
+    return Sufficiency(*of_agents, len(unseen), closed, p_value, alike, doubtful, read, misread, offsets)
 
 
 def _joined(label: Labels, alike: tuple[tuple[int, int], ...]) -> Labels:
@@ -195,7 +180,7 @@ def _some(rows: Ints, tau: TrajectoryDataset) -> Ints:
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
 
 
-def _sufficient(
+def _of_agents(
     log_odds: Floats, codes: Labels, tau: TrajectoryDataset, learned: Ints, unseen: Ints
 ) -> tuple[float, float, float, float]:
     """What log-odds (m, H-1, K-1) tell of the agents of `unseen`, how likely neither they nor the states tell anything,
@@ -234,42 +219,57 @@ def _sufficient(
 class _Moves:
     """Moves between states of trajectories, and what something beside the states tells of them.
 
-    code   int (n, H), -1 for none
-    new    bool (n,): trajectories that no network learned from
+    code  int (n, H), -1 for none, of S states
+    new   bool (n,): trajectories that no network learned from
+    of    a state: moves from it or to it alone
     """
 
-    def __init__(self, code: Labels, agent: Labels, K: int, aligned: bool, new: NDArray[np.bool_]) -> None:
-        self.code, self.K, self.S = np.asarray(code, dtype=np.int64), K, n_labels(code)
-        self.row, self.h = np.nonzero((code[:, :-1] >= 0) & (code[:, 1:] >= 0))
-        self.agent, self.new = agent[self.row], new[self.row]
-        self.fold = self.row % 2 == 0
-        self.spell = self.h * min(SPELLS, code.shape[1] - 1) // (code.shape[1] - 1) if aligned else 0 * self.h
+    def __init__(
+        self,
+        code: Labels,
+        agent: Labels,
+        K: int,
+        aligned: bool,
+        new: NDArray[np.bool_],
+        S: int | None = None,
+        of: int | None = None,
+    ) -> None:
+        self.K, self.S, steps = K, n_labels(code) if S is None else S, code.shape[1] - 1
+        here, there = code[:, :-1], code[:, 1:]
+        self.row, self.h = np.nonzero((here >= 0) & (there >= 0) & ((of is None) | (here == of) | (there == of)))
+        self.before, self.after = here[self.row, self.h].astype(np.int64), there[self.row, self.h].astype(np.int64)
+        self.both = self.before * self.S + self.after
+        self.agent, self.new, self.fold = agent[self.row], new[self.row], self.row % 2 == 0
+        self.spell = self.h * min(SPELLS, steps) // steps if aligned else 0 * self.h
 
-    def gains(self, code: Labels, side: Labels, rows: NDArray[np.bool_]) -> Floats:
-        """(3, m): by how much the log-probability of the next state, the one before and the agent rises for moves
-        `rows`, if the side (n, H) of observations is known."""
-        row, h, agent, S = self.row[rows], self.h[rows], self.agent[rows], self.S
-        before, after, first, second = code[row, h], code[row, h + 1], side[row, h], side[row, h + 1]
-        out = np.zeros((3, len(row)))
-        for i, (target, own, part) in enumerate(((after, before, first), (before, after, second))):
-            coarse = (self.spell[rows] * self.K + agent) * S + own
-            for learn in (self.fold[rows], ~self.fold[rows]):
-                out[i, ~learn] = _gain(target, coarse, coarse * 2 + part, learn, S)[~learn]
-        coarse, learn = before * S + after, ~self.new[rows]
-        out[2, ~learn] = _gain(agent, coarse, coarse * 2 + first, learn, self.K)[~learn]
+    def known(self, target: Labels, coarse: Labels, fine: Labels) -> Floats:
+        """(m,): what a fine label of each move tells of a target beyond a coarse one, by tables of the other half."""
+        out = np.empty(len(self.row))
+        for learn in (self.fold, ~self.fold):
+            out[~learn] = _gain(target, coarse, fine, learn, self.S)[~learn]
+        return out
+
+    def gains(self, side: Labels) -> Floats:
+        """(3, m): by how much the log-probability of the next state, the one before and the agent rises for each move,
+        if the side (n, H) of its observations is known; of the agent on new trajectories alone."""
+        first, second = side[self.row, self.h], side[self.row, self.h + 1]
+        out = np.zeros((3, len(self.row)))
+        for i, (target, own, part) in enumerate(((self.after, self.before, first), (self.before, self.after, second))):
+            coarse = (self.spell * self.K + self.agent) * self.S + own
+            out[i] = self.known(target, coarse, coarse * 2 + part)
+        out[2, self.new] = _gain(self.agent, self.both, self.both * 2 + first, ~self.new, self.K)[self.new]
         return out
 
     def closed(self, half: Labels) -> tuple[Floats, Floats]:
         """(3,): the states' share of what they and halves (n, H) tell, and how likely that is by chance."""
-        every, new = np.ones(len(self.row), dtype=bool), self.new
-        before, after = self.code[self.row, self.h], self.code[self.row, self.h + 1]
-        gains, by_states = self.gains(self.code, half, every), np.zeros(3)
-        for i, (target, own) in enumerate(((after, before), (before, after))):
-            for learn in (self.fold, ~self.fold):
-                by_states[i] += _gain(target, self.agent, self.agent * self.S + own, learn, self.S)[~learn].sum()
-        by_states[2] = _gain(self.agent, 0 * before, before * self.S + after, ~new, self.K)[new].sum()
+        gains, agent, every = self.gains(half), self.agent, np.ones(len(self.row), dtype=bool)
+        by_states = [
+            self.known(target, agent, agent * self.S + own).sum()
+            for target, own in ((self.after, self.before), (self.before, self.after))
+        ]
+        by_states.append(_gain(agent, 0 * self.both, self.both, ~self.new, self.K)[self.new].sum())
         p_value, closed = np.ones(3), np.ones(3)
-        for i, tried in enumerate((every, every, new)):
+        for i, tried in enumerate((every, every, self.new)):
             rows, row = np.unique(self.row[tried], return_inverse=True)
             if len(rows) > 1:  # trajectory by trajectory
                 nats = np.bincount(row, gains[i, tried]).astype(np.float64)
@@ -278,29 +278,26 @@ class _Moves:
                     closed[i] = max(by_states[i], 0.0) / (max(by_states[i], 0.0) + float(nats.sum()))
         return closed, p_value
 
-    def alike(self, z: Floats, visits: Ints) -> tuple[tuple[int, int], ...]:
-        """Pairs of states that nothing tells apart, of those whose embeddings z (n, H, d) are nearest."""
-        from craftrl.core.partition import driven  # compiles, so that importing it takes time
 
-        seen = np.flatnonzero(visits >= MIN_VISITS)
-        if len(seen) < 2:
-            return ()
-        centres = np.stack([z[self.code == s].mean(axis=0) for s in seen])
-        near = cKDTree(centres).query(centres, min(3, len(seen)))[1][:, 1:]
-        found = []
-        at = [(self.code == s).any(axis=0) for s in seen]
-        pairs = {(min(i, j), max(i, j)) for i, others in enumerate(near.tolist()) for j in others}
-        for i, j in pairs:
-            a, b = int(seen[i]), int(seen[j])
-            if not (at[i] & at[j]).any():  # of different steps, where each has its own
-                continue
-            code = np.where(self.code == b, a, self.code)
-            both = (code[self.row, self.h] == a) | (code[self.row, self.h + 1] == a)
-            side = np.where(self.code == b, 1, 0)
-            nats = self.gains(code, side, both).sum()
-            if nats < MIN_NATS and driven(code, np.where(code == a, side, -1), self.S) < MIN_NATS:
-                found.append((a, b))
-        return tuple(sorted(found))
+def _alike(moves: Callable[..., _Moves], code: Labels, z: Floats, visits: Ints) -> tuple[tuple[int, int], ...]:
+    """Pairs of states that nothing tells apart, of those whose embeddings z (n, H, d) are nearest."""
+    from craftrl.core.partition import driven  # compiles, so that importing it takes time
+
+    seen = np.flatnonzero(visits >= MIN_VISITS).tolist()
+    if len(seen) < 2:
+        return ()
+    centres = np.stack([z[code == s].mean(axis=0) for s in seen])
+    near = cKDTree(centres).query(centres, min(3, len(seen)))[1][:, 1:]
+    found, S = [], n_labels(code)
+    for i, j in sorted({(min(i, j), max(i, j)) for i, others in enumerate(near.tolist()) for j in others}):
+        a, b = seen[i], seen[j]
+        if not ((code == a).any(axis=0) & (code == b).any(axis=0)).any():  # of different steps, where each has its own
+            continue
+        joined, side = np.where(code == b, a, code), np.where(code == b, 1, 0)
+        nats = moves(joined, S=S, of=a).gains(side).sum()
+        if nats < MIN_NATS and driven(joined, np.where(joined == a, side, -1), S) < MIN_NATS:
+            found.append((a, b))
+    return tuple(found)
 
 
 def _gain(target: Labels, coarse: Labels, fine: Labels, learn: NDArray[np.bool_], n_target: int) -> Floats:
