@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from craftrl.data import urls
 from craftrl.data.files import check_new
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.oracles.base import Choice, Oracle
+from craftrl.oracles.base import Oracle
 
 Kind = TypeVar("Kind")
 
@@ -40,7 +39,6 @@ FORMAT_VERSION = 1
 METADATA = "craftrl"  # the key of the JSON in the header
 NO_CHECKSUM = "0" * 64
 SEQUENCES: dict[str, Any] = {"by_step": ByStep, "tuple": tuple, "list": list}
-MAX_ENTRIES = 2**28  # of one observation
 # Where the classes are that a file may name. The last ones need torch, and are imported if no other has the name.
 MODULES = ("craftrl.estimators.craft", "craftrl.paper.baselines", "craftrl.oracles.network")
 # Parts of scikit-learn's own classifiers that skops does not vouch for. They are numbers, and no code.
@@ -106,7 +104,6 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
         if hashlib.sha256(data.replace(checksum.encode(), NO_CHECKSUM.encode(), 1)).hexdigest() != checksum:
             raise ValueError("its checksum does not fit")
         model = _model(content, _Reader(content["objects"], read_tensors(data), oracle, trusted))
-        _check(model, try_it=oracle is None)
     except CraftError:
         raise
     except Exception as error:
@@ -251,29 +248,6 @@ def _model(content: dict[str, Any], reader: _Reader) -> Learner:
         for name in {"oracle", "oracle_"} & vars(model).keys():
             setattr(model, name, reader.oracle)
     return model
-
-
-def _check(model: Learner, try_it: bool) -> None:
-    """What must hold between the parts of a model; with functions of the user's own, nothing is tried."""
-    encoders, shape = model.encoders_, model.obs_shape_
-    if not (isinstance(encoders, ByStep) and len(encoders) >= 2 and all(isinstance(e, Savable) for e in encoders)):
-        raise ValueError("encoders_ must hold one encoder for each of two steps or more")
-    if getattr(model, "encoder_", encoders[1]) is not encoders[1]:
-        raise ValueError("encoder_ must be the encoder of every step")
-    if not (all(isinstance(n, int) and n > 0 for n in shape) and math.prod(shape) <= MAX_ENTRIES):
-        raise ValueError(f"obs_shape_ must be positive integers, and is {shape}")
-    np.dtype({**getattr(model, "data_", {})}.get("dtype", "uint8"))
-    choices = getattr(model, "choices_", ())
-    if not all(isinstance(choice, Choice) and isinstance(choice.parameter, str) for choice in choices):
-        raise ValueError("choices_ must say which parameter each of them is of")
-    if hasattr(model, "labels_"):
-        labels, top = model.labels_, max([*model.n_states_, getattr(model, "n_states_total_", 0)])
-        if not (labels.dtype.kind == "i" and labels.min(initial=0) >= -1 and labels.max(initial=-1) < top):
-            raise ValueError(f"labels_ must name states below {top}")
-    for encoder in {id(encoder): encoder for encoder in encoders}.values() if try_it else ():
-        states = encoder(np.zeros((1, *shape)))
-        if states.shape != (1,) or states.dtype.kind not in "iu" or states[0] < 0:
-            raise ValueError(f"{type(encoder).__name__} must give one state for an observation of shape {shape}")
 
 
 def _skops_bytes(estimator: BaseEstimator) -> bytes:
