@@ -110,17 +110,16 @@ def compare_agents(
             f"names must be a list of {data.K} different texts, one per agent; {quoted(names)} was given."
         )
     with progress_bar(desc="compare", unit="half", total=2, leave=False, delay=1.0, disable=not progress) as bar:
-        seen = _look(data, seed, bar.update)
-    agents, n = list(range(data.K)), data.counts.tolist()
+        seen = _look(data, tuple(called), seed, bar.update)
+    agents, halves = list(range(data.K)), [[2 * k, 2 * k + 1] for k in range(data.K)]
     if data.K > ALL_PAIRS:
-        others = [[g for g in range(2 * data.K) if g // 2 != k] for k in agents]
-        apart = [seen.contrast((k, k), others[k], [2 * k, 2 * k + 1], called, n, 1).nats for k in agents]
+        others = [[g for g in range(2 * data.K) if g not in own] for own in halves]
+        apart = [seen.contrast(rest, own, 1).nats for rest, own in zip(others, halves)]
         agents = sorted(np.argsort(apart, kind="stable")[-ALL_PAIRS:].tolist())
     both = list(combinations(agents, 2))
-    pairs = [seen.contrast((i, j), [2 * i, 2 * i + 1], [2 * j, 2 * j + 1], called, n, len(both)) for i, j in both]
-    halves = [seen.contrast((k, k), [2 * k], [2 * k + 1], called, n, data.K) for k in range(data.K)]
-    ranked = sorted(pairs, key=lambda pair: -pair.evidence)
-    return AgentPairs(tuple(called), tuple(ranked), tuple(pair for pair in halves if pair.n_steps), seen.counted)
+    pairs = sorted((seen.contrast(halves[i], halves[j], len(both)) for i, j in both), key=lambda pair: -pair.evidence)
+    drifts = (seen.contrast([first], [second], data.K) for first, second in halves)
+    return AgentPairs(seen.names, tuple(pairs), tuple(drift for drift in drifts if drift.n_steps), seen.counted)
 
 
 # -- what is found ------------------------------------------------------------------------------------------------
@@ -209,6 +208,7 @@ class _PairLogOdds:
     place, moved  (n, pairs, groups): by x_h alone, and by (x_h, x_{h+1})
     there         (n, pairs): which pairs there are
     group, fold   (n,): 2 k for the earlier half of agent k's recordings, 2 k + 1 for the later; which half held it out
+    names, sizes  (K,): of the agents, and how many trajectories each has
     entries       of an observation as it was recorded
     counted       whether values were counted, or trees trained
     """
@@ -218,15 +218,15 @@ class _PairLogOdds:
     there: Bools
     group: Ints
     fold: Ints
+    names: tuple[str, ...]
+    sizes: list[int]
     entries: int
     counted: bool
 
-    def contrast(
-        self, agents: tuple[int, int], a: list[int], b: list[int], names: Sequence[str], n: Sequence[int], n_pairs: int
-    ) -> AgentPair:
-        """Groups a, all together, against groups b, which are these agents'; one of so many pairs."""
-        i, j = agents
-        who = agents, (names[i], names[j]), (n[i], n[j])
+    def contrast(self, a: list[int], b: list[int], n_pairs: int) -> AgentPair:
+        """Groups a, all together, against groups b; one of so many pairs."""
+        i, j = a[0] // 2, b[0] // 2
+        who = (i, j), (self.names[i], self.names[j]), (self.sizes[i], self.sizes[j])
         rows = np.flatnonzero(np.isin(self.group, [*a, *b]))
         y, there, fold = np.isin(self.group[rows], b), self.there[rows], self.fold[rows]
         if min(y.sum(), (~y).sum()) < MIN_TRAJECTORIES:
@@ -265,7 +265,7 @@ class _PairLogOdds:
         )
 
 
-def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _PairLogOdds:
+def _look(tau: TrajectoryDataset, names: tuple[str, ...], seed: int, tick: Callable[[], object]) -> _PairLogOdds:
     """Read some trajectories of every agent at some steps; learn from one half of each group, ask about the other."""
     rng, entries = np.random.default_rng(seed), int(np.prod(tau.obs_shape, dtype=np.int64))
     steps = np.arange(1, tau.H + 1)
@@ -274,6 +274,7 @@ def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Pai
         steps = np.unique(firsts[:, None] + np.arange(STRETCH + 1))
     pairs = np.flatnonzero(np.diff(steps) == 1)
     of_agents: list[tuple[Ints, Ints, Ints]] = []  # rows, groups and folds
+    who = names, tau.counts.tolist(), entries
     for k in range(tau.K):
         own = np.flatnonzero((tau.agent == k) & (tau.lengths > 1))
         own = own[np.linspace(0, len(own) - 1, min(len(own), ROWS)).astype(int)]
@@ -283,7 +284,7 @@ def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Pai
             of_agents.append((own, 2 * k + later, two))
     if len(of_agents) < 2:
         said, none = np.zeros((2, 0, len(pairs), 2 * tau.K)), np.zeros(0, dtype=np.int64)
-        return _PairLogOdds(said[0], said[1], said[0, ..., 0] > 0, none, none, entries, False)
+        return _PairLogOdds(said[0], said[1], said[0, ..., 0] > 0, none, none, *who, False)
     chosen, group, fold = (np.concatenate(one) for one in zip(*of_agents))
     some, there = tau.select(chosen), tau.lengths[chosen][:, None] >= steps
     whole = tau.dtype.kind in "biu" and 2 * entries <= MAX_ENTRIES
@@ -304,10 +305,10 @@ def _look(tau: TrajectoryDataset, seed: int, tick: Callable[[], object]) -> _Pai
         tick()
     row, pair = np.nonzero(there[:, pairs + 1])
     few = rng.permutation(len(row))[: 2 * EXAMPLES]
-    names, target = np.unique(group[row[few]], return_inverse=True)
+    present, target = np.unique(group[row[few]], return_inverse=True)
     for which in said:  # log-odds of the best of many functions boast: they are scaled until they fit the held-out
-        which *= calibration(which[row[few], pair[few]][:, names], target)[0]
-    return _PairLogOdds(said[0], said[1], there[:, pairs + 1], group, fold, entries, counted)
+        which *= calibration(which[row[few], pair[few]][:, present], target)[0]
+    return _PairLogOdds(said[0], said[1], there[:, pairs + 1], group, fold, *who, counted)
 
 
 def _by_counts(
