@@ -104,12 +104,6 @@ def test_codes_that_follow_noise_tell_nothing_of_the_agents():
     assert "the state is not as good as the whole observation" in " ".join(found.reasons())
 
 
-def test_a_state_that_is_two_is_not_closed():
-    found = check(np.where(CELL == 3, 1, CELL))
-    assert found.held == found.closed.min() < 0.9
-    assert "halves differ" in kinds(found)
-
-
 @pytest.mark.parametrize("by_step", [False, True])
 def test_two_states_that_are_one_are_named(by_step):
     split = (CELL == 2) & (WALKER > 1)

@@ -163,11 +163,6 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "that were not learned from are too few.",
         "Record more trajectories of every agent.",
     ),
-    "halves differ": (
-        "Observations predict the neighbouring state, or tell the agents apart, beyond their own states, which hold "
-        "{share:.0%} of it (p = {p:.1g}): states are fused or misread.",
-        "More trajectories, or a larger embedding, NeuralOracle(embedding=16), may tell apart what is fused.",
-    ),
     "looks like two": (
         "State {s:.0f}{where} looks like two: its observations lie in two groups that differ in where the agents come "
         "from or go to.",

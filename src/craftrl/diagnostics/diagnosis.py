@@ -179,7 +179,12 @@ class Diagnosis:
                 "Nothing tells right states from wrong ones yet: for this model only refits on resampled trajectories "
                 "do (n_resamples, or --diagnose 3), each as long as a fit."
             )
-        reasons = [] if self.sufficiency is None else list(self.sufficiency.reasons())
+        reasons = []
+        if self.sufficiency is not None:
+            two = (
+                f"states with {sum(mixture.visits for mixture in self.mixtures):.0%} of the observations look like two"
+            )
+            reasons = [*self.sufficiency.reasons(), two if self.mixtures else "no state looks like two"]
         if self.tests is not None:
             reasons.append(f"the states explain {_least(self.explained)} of what observations tell of the agents")
         if self.stability is not None:

@@ -35,7 +35,7 @@ MIN_LOST, MIN_CAPTURED = 20.0, 0.7
 MIN_EVIDENCE = 5.0  # nats that speak for a partition: agents that do not differ reach 3
 MIN_EMBEDDING_R2 = 0.5
 MIN_STABILITY = 0.8  # at any step; the score asks for more in the mean
-MIN_HELD = 0.95  # of what a network knows, the states' share
+MIN_READ = 0.95  # of the observations that were not learned from: those that are read as they were found
 FEW_UNSEEN = 10  # trajectories, from which nothing is known well
 MIN_SURE_SHARE = 0.7  # of what log-odds tell of the agents: the states' share must not be below this, by two errors
 
@@ -141,15 +141,13 @@ def findings_of_checks(
             yield Finding("not sufficient", (), {"share": max(share, 0.0), "error": 2 * error, "n": n})
         if n < FEW_UNSEEN or sufficient.p_gain > LEVEL or not share - 2 * error >= MIN_SURE_SHARE:
             yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
-        if (closed := float(sufficient.closed.min())) < MIN_HELD:
-            yield Finding("halves differ", (), {"share": closed, "p": float(sufficient.p_value.min())})
         for one, other in sufficient.alike:
             (steps, s), (_, t) = sufficient.named(one), sufficient.named(other)
             yield Finding("look like one", steps, {"s": s, "t": t})
         if sufficient.misread[0] >= 0:
             steps, s = sufficient.named(sufficient.misread[0])
             yield Finding("misread state", steps, {"s": s, "share": sufficient.misread[1]})
-        elif sufficient.read < MIN_HELD:
+        elif sufficient.read < MIN_READ:
             yield Finding("misread observations", (), {"share": sufficient.read})
 
 

@@ -96,8 +96,7 @@ def mixtures(
         neighbours = after[row, step], before[row, step]
         cuts = [(_halves(z, sought, fold), fold) for sought in neighbours]
         if embed is not None:  # which knows nothing of the neighbours
-            z = np.asarray(embed(x), dtype=np.float64)
-            cuts.append((two_means(z, z), 0 * fold))
+            cuts.append((_two_means(np.asarray(embed(x), dtype=np.float64)), 0 * fold))
         spell = step * SPELLS // tau.H if tau.aligned else 0 * step
         chance = np.log(CONTRADICTED / (len(cuts) * len(neighbours) * len(states)))
         most, half = 0.0, None
@@ -116,13 +115,13 @@ def mixtures(
     return tuple(found)
 
 
-def two_means(learned: Floats, asked: Floats) -> Ints:
-    """Which of two groups embeddings (m, d) are in: the groups of least variance of those learned from."""
+def _two_means(z: Floats) -> Ints:
+    """Which of two groups embeddings (m, d) are in: the groups of least variance."""
     from sklearn.cluster import KMeans  # slow to import
 
-    if len(np.unique(learned, axis=0)) < 2:
-        return np.zeros(len(asked), dtype=np.int64)
-    return np.asarray(KMeans(2, n_init=3, random_state=0).fit(learned).predict(asked))
+    if len(np.unique(z, axis=0)) < 2:
+        return np.zeros(len(z), dtype=np.int64)
+    return np.asarray(KMeans(2, n_init=3, random_state=0).fit_predict(z))
 
 
 def _driven(half: Ints, row: Ints, step: Ints, codes: Labels) -> float:

@@ -160,14 +160,14 @@ def _split(h: int, codes: list[Labels], prepared: PreparedCounting) -> float:
     as_one &= common[:, None] & common & ~np.eye(S, dtype=bool)
     if not as_one.any():
         return np.inf
-    nats = _two_or_one(crossed(s, tau.agent))
+    nats = two_or_one(crossed(s, tau.agent))
     for neighbour in codes[max(h - 2, 0) : h - 1] + codes[h : h + 1]:
         moves = crossed(s, neighbour, tau.agent)
-        nats = nats + sum(_two_or_one(moves[..., k]) for k in range(tau.K))
+        nats = nats + sum(two_or_one(moves[..., k]) for k in range(tau.K))
     return float(nats[as_one].min())
 
 
-def _two_or_one(counts: Ints) -> Floats:
+def two_or_one(counts: Ints) -> Floats:
     """ln of the Bayes factor (S, S) that two rows of counts (S, C) follow two laws, against one (Jeffreys' prior)."""
     counts = counts[:, counts.any(axis=0)]
     if not counts.size:
