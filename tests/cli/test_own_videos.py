@@ -17,7 +17,10 @@ from recordings import write_video
 pytest.importorskip("torch")
 
 CELLS, SIDE = 4, 32  # places of a square on a line, and pixels of a frame
-FIT = "fit alice bob --window 5 --resize 16 --stride 2 --epochs 1 --seed 3 --device cpu --out model.safetensors"
+FIT = (
+    "fit alice bob --window 5 --resize 16 --stride 2 --epochs 1 --seed 3 --embedding 4 --device cpu "
+    "--out model.safetensors"
+)
 
 
 def walk(agent, rng, steps):
@@ -43,6 +46,7 @@ def fitted(tmp_path_factory):
     out = craftrl(FIT, cwd=folder)
     assert "2 + 2 trajectories of 2 agents (alice, bob), 100 steps, observations 16 x 16 x 3" in out
     assert {path.name for path in folder.iterdir()} == {"alice", "bob", "carol", "model.data", "model.safetensors"}
+    assert load(folder / "model.safetensors").oracle.embedding == 4
     return folder
 
 

@@ -47,6 +47,24 @@ def test_a_good_model_is_trusted():
     assert (found.assigned == 1).all()
 
 
+def test_what_is_short_of_trust_is_said(monkeypatch):
+    """A score is not rounded up to what is needed; a warning is named where the score is enough; agents that share no
+    state are no ground for trust, whatever the score."""
+    tau = sample()
+    found = chained(tau).diagnose(tau, n_resamples=2)
+    monkeypatch.setattr(Diagnosis, "score", 0.9496)
+    assert found.verdict == "check"
+    assert found.why.endswith(". That is a score of 0.94; 0.95 is needed for trust.")
+    monkeypatch.setattr(Diagnosis, "score", 0.99)
+    for kind, numbers, verdict in (
+        ("counts differ", {"share": 0.2}, "check"),
+        ("agents apart", {"apart": 0.9}, "do not trust"),
+    ):
+        warned = replace(found, findings=(Finding(kind, (), numbers),))
+        assert warned.verdict == verdict
+        assert "That is a score of 0.99; 0.95 and no warning are needed for trust." in warned.why
+
+
 def test_little_data_is_unstable_and_not_trusted_and_diagnosing_leaves_the_model_alone():
     tau = sample(60)
     model = chained(tau)

@@ -255,6 +255,19 @@ def test_common_moves_are_not_called_rare():
     assert "rare move" not in kinds(CRAFT().fit(sample(400)))
 
 
+def test_moves_of_all_steps_are_one_where_the_encoder_is():
+    """A move that few trajectories make at each step is common, if it means the same at all of them."""
+    rng = np.random.default_rng(0)
+    agent = np.repeat([0, 1], 100)
+    s = np.cumsum(rng.random((200, 12)) < np.array([0.08, 0.5])[agent][:, None], axis=1) % 2
+    x = np.stack([s, rng.integers(0, 2, s.shape)], axis=2)
+    by_step, together = (
+        fitted(CRAFT(CoordinateOracle(), stationary=one), x, agent).trace_.findings for one in (False, True)
+    )
+    assert "rare move" in [finding.kind for finding in by_step]
+    assert "rare move" not in [finding.kind for finding in together]
+
+
 @pytest.mark.parametrize("coupling", ["independent", "chain", "markov"])
 def test_labels_that_say_something_are_none(coupling):
     assert not CRAFT(coupling=coupling, **BOUNDS).fit(sample(300, world=BitsExBMDP(6, 16, seed=0))).trace_.guesses

@@ -121,6 +121,21 @@ def test_grey_videos_have_one_channel(tmp_path):
     assert tau.obs_shape == (16, 16, 1)
 
 
+@pytest.mark.parametrize("how", ["a file each", "a folder each"])
+def test_grey_arrays_have_one_channel(how, tmp_path):
+    """Bytes in rows and columns are grey pictures, which networks take; other numbers stay as they are."""
+    for k, agent in enumerate(("ann", "ben")):
+        x = np.stack(episodes(k, (16, 12), (4, 4, 4)))
+        if how == "a file each":
+            np.save(tmp_path / f"{agent}.npy", x)
+        else:
+            write_arrays(tmp_path / agent, x, None)
+    given = [tmp_path / f"{agent}{'.npy' * (how == 'a file each')}" for agent in ("ann", "ben")]
+    tau = import_data(given, tmp_path / "data")
+    assert tau.obs_shape == (16, 12, 1)
+    assert_same(stored(tmp_path / "data"), [[x[..., None] for x in episodes(k, (16, 12), (4, 4, 4))] for k in (0, 1)])
+
+
 def test_lossy_compression_is_said(tmp_path):
     """A smooth picture survives it roughly; Minari's pictures are JPEG unless asked otherwise."""
     slope = np.linspace(0, 200, 32).astype(np.uint8)

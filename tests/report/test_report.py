@@ -96,7 +96,7 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
     assert "refits" not in said.why
     assert [finding.kind for finding in told] == ["looks like two", "hardly known"]
     assert said.warnings[0].startswith("State 1 looks like two")
-    assert said.to_do[0].startswith("Record more trajectories that visit state 1")
+    assert said.to_do[0].startswith("Record more trajectories that visit the states that look like two")
     for finding in told:
         assert str(finding) == f"{finding.found} {finding.advice}"
 

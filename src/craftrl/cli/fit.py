@@ -51,6 +51,7 @@ def fit(
     device: Annotated[str | None, opt("network: cpu, cuda or auto")] = None,
     epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
     seed: Annotated[Count | None, opt("network: of weights and minibatches")] = None,
+    embedding: Annotated[Positive | None, opt("network: numbers of the embedding, by default 8")] = None,
     diagnose: Annotated[Count | None, opt("print all that speaks for and against the result, from N refits")] = None,
     ray: Annotated[
         str | None, opt("coordinates: count on the Ray cluster at HOST:PORT, auto (this machine's) or local")
@@ -76,12 +77,12 @@ def fit(
     from craftrl.oracles.finite import CountingOracle
     from craftrl.progress import doing, fit_bar
 
-    given = {"device": device, "epochs": epochs, "seed": seed}
-    training = {name: value for name, value in given.items() if value is not None}
-    no_network = training and oracle in ("coordinates", "classifier")
+    given = {"device": device, "epochs": epochs, "seed": seed, "embedding": embedding}
+    network = {name: value for name, value in given.items() if value is not None}
+    no_network = network and oracle in ("coordinates", "classifier")
     refuse(
         (values and oracle != "coordinates", "--values is for coordinates; add --oracle coordinates, or leave it out."),
-        (no_network, f"--{next(iter(training), '')} is for networks; add --oracle network, or leave it out."),
+        (no_network, f"--{next(iter(network), '')} is for networks; add --oracle network, or leave it out."),
         (ray and oracle in ("classifier", "network"), "--ray is for coordinates, which are counted; leave it out."),
     )
     if device is not None:
@@ -103,7 +104,7 @@ def fit(
     found = from_first(lambda: _there(out, force, model, find_start))
     tau = TrajectoryDataset.open(from_first(lambda: _dataset(data, out, store, recordings)))
     tau.first_steps(horizon or 2)  # raises where there are fewer
-    scratch = _choose(model, tau, training, ray, out)
+    scratch = _choose(model, tau, network, ray, out)
     if found is None:
         with warnings.catch_warnings(), fit_bar(tau.H):
             warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
@@ -124,8 +125,9 @@ def fit(
     if diagnose is not None:
         print(f"{diagnosis}\n")
     print(f"Verdict: {said.level}. {said.found}\n{said.why}")
-    for finding in sorted(diagnosis.findings, key=lambda finding: finding.severity != "warning"):
-        print(in_options(f"{finding.severity.capitalize()}: {finding}"))
+    for kind, sentences in (("Warning", said.warnings), ("Note", said.advice), ("Next", said.to_do)):
+        for sentence in sentences:
+            print(in_options(f"{kind}: {sentence}"))
 
 
 def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: TrajectoryDataset | None = None) -> CRAFT | None:
@@ -190,7 +192,7 @@ def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recor
     return where
 
 
-def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], ray: str | None, out: str) -> Path:
+def _choose(model: CRAFT, tau: TrajectoryDataset, settings: Mapping[str, Any], ray: str | None, out: str) -> Path:
     """Give the model the oracle that was asked for, and say what it is; returned is where a stopped fit goes on."""
     from sklearn.base import clone
 
@@ -208,7 +210,7 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     other = f"what learns is {learner}; choose another --oracle."
     counted = isinstance(oracle, CountingOracle)
     refuse(
-        (training and not network, f"--{next(iter(training), '')} is for networks; {other}"),
+        (settings and not network, f"--{next(iter(settings), '')} is for networks; {other}"),
         (world > 1 and not network, f"{world} processes at once are for networks; {other}"),
         (ray is not None and not counted, f"--ray is for coordinates, which are counted; {other}"),
     )
@@ -219,10 +221,11 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     if network:
         from craftrl import NeuralOracle, Training
 
-        settings = Training(**training)
-        part = hashlib.sha256(f"{from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
-        model.oracle = NeuralOracle(training=settings.but(checkpoints=(scratch / part).absolute()))
-        device = settings.to_device().type
+        own = {name: value for name, value in settings.items() if name == "embedding"}
+        training = Training(**{name: value for name, value in settings.items() if name not in own})
+        part = hashlib.sha256(f"{from_first(tau.digest)} {training!r} {own or ''}".encode()).hexdigest()[:12]
+        model.oracle = NeuralOracle(training=training.but(checkpoints=(scratch / part).absolute()), **own)
+        device = training.to_device().type
         where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
         where += f" of each of {world} ranks" if world > 1 else ""
     windows = model.window is not None and (model.window != "auto" or longer_than_many(tau))

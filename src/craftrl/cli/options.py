@@ -34,6 +34,8 @@ OPTIONS = {
     r"import_data\(\.\.\., standardise='recording'\)": "--standardise recording",
     r", name the start of each in fit\(.*?\), or let the library look: start='find'": ", or give --find-start",
     "start=['\"]find['\"]": "--find-start",
+    r"NeuralOracle\(embedding=(\d+)\)": r"--embedding \1",
+    r" \(`diagnose\(\.\.\.\)\.camera\.heat`\)": "",
     "stationary=True": "--stationary",
     "stationary=False": "--no-stationary",
     r"(oracle|ray|device|coupling)=['\"](\w+)['\"]": r"--\1 \2",

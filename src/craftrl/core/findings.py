@@ -96,8 +96,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         _CAMERA,
     ),
     "agents apart": (
-        "The agents hardly share a state: {apart:.0%} of the frames are of states that one of them alone visits. They "
-        "are never in the same place, or the camera was learned.",
+        "Agents hardly share a state: {apart:.0%} of the visits of one would have to change to be those of the others. "
+        "They are never in the same place, or the camera was learned.",
         _CAMERA,
     ),
     "pixels that tell": (
@@ -134,8 +134,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "More trajectories would decide.",
     ),
     "rare move": (
-        "Only {count:.0f} of {total:.0f} trajectories go from state {s:.0f} at h = {at} to state {t:.0f}, and what is "
-        "seen least is learned worst.",
+        "Only {count:.0f} of {total:.0f} moves go from state {s:.0f}{where} to state {t:.0f}, and what is seen least is "
+        "learned worst.",
         "Record more trajectories that go from state {s:.0f} to state {t:.0f}.",
     ),
     # found by diagnose
@@ -166,8 +166,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "looks like two": (
         "State {s:.0f}{where} looks like two: its observations lie in two groups that differ in where the agents come "
         "from or go to.",
-        "Record more trajectories that visit state {s:.0f}; where a network is learned, a larger embedding, "
-        "NeuralOracle(embedding=16), may tell the two apart as well.",
+        "Record more trajectories that visit the states that look like two; where a network is learned, a larger "
+        "embedding, NeuralOracle(embedding=16), may tell the two apart as well.",
     ),
     "look like one": (
         "States {s:.0f} and {t:.0f}{where} look like one: neither the agents nor the states before and after differ "

@@ -6,8 +6,8 @@ place of the camera differ between agents' recordings, frames of *every* state d
 
 within  of two frames of one state, one of each agent: how often does a linear rule that learned from other
         trajectories tell whose is whose, by the coarse picture, its contrast and its edges? By chance in half of all.
-apart   how many frames are of states that one agent alone visits? Where the camera has been learned as a state, there
-        are no two frames to compare, and nearly all are.
+apart   how many of one agent's visits to states would have to change to be those of the others? Where the camera has
+        been learned as a state, there are hardly two frames to compare, and nearly all would.
 
 A rule that holds in some states only speaks against these states (they are fused), not against the camera.
 
@@ -29,9 +29,9 @@ from craftrl.data.dataset import TrajectoryDataset
 FRAMES = 4000  # that are looked at, of all agents together
 GRID = 12  # rows and columns of the coarse picture
 MIN_FRAMES = 15  # of each agent in a state, to compare them there
-FOREIGN = 0.05  # the share of other agents in a state that counts as one agent's; some frames are misread
+FOREIGN = 0.05  # the share of the others in a state that counts as one agent's; some frames are misread
 WITHIN, ERRORS = 0.7, 4.0  # `within` from which the camera differs, and by how many standard errors more than chance
-SHARE = 0.75  # of the frames that must be of states in which it differs, or of states of one agent
+SHARE = 0.75  # of the frames that must be of states in which it differs, or of the visits that one agent has to itself
 MIN_TRAJECTORIES = 10  # trajectories of each agent, for anything to be said
 MIN_HEAT = 0.5  # of the largest difference, from which on a pixel counts as one that differs
 
@@ -43,9 +43,10 @@ class Camera:
     within  of pairs of frames of one state, one of each agent, the share whose agents are named right; of the agent
             that differs most from the others; 0.5 is chance, NaN where no state has frames of two agents
     error   the standard error of it, if frames do not differ
-    states  the share of frames that are of states in which that agent differs: `within` is above 0.6 there, or one
-            agent alone visits it
-    apart   the share of frames that are of states which one agent alone visits
+    states  the share of frames that are of states in which that agent differs: `within` is above 0.6 there, or it
+            visits it alone, or never; its own frames weigh as much as those of the others
+    apart   the share of its visits to states that would have to change to be distributed as those of the others, for
+            the agent of which it is largest
     heat    float (rows, columns) or (features,): how far the mean frames of one state differ between that agent and the
             others, in units of what one agent's frames differ by; of all frames where agents share no state
     """
@@ -100,15 +101,12 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # slow to import
 
     K, S = int(agent.max()) + 1, int(labels.max()) + 1
-    visits = np.zeros((S, K))
-    np.add.at(visits, (labels, agent), 1)
-    share = visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
-    alone = 1 - share.max(axis=1) < FOREIGN
     z = described(x)
     fold = np.unique(group, return_inverse=True)[1] % 2
-    best, states, best_agent = np.nan, 0.0, agent == 0
+    best, states, apart, best_agent, apart_agent = np.nan, 0.0, 0.0, agent == 0, agent == 0
     for k in range(K if K > 2 else 1):
         own = agent == k
+        visits = np.stack([np.bincount(labels[mine], minlength=S) / max(mine.sum(), 1) for mine in (own, ~own)])
         score = np.zeros(len(z))
         for one in (0, 1):
             learned = fold != one
@@ -122,10 +120,13 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
         right, weight = _named_right(score, own, labels, fold, S)
         if weight.sum() and not (np.average(right, weights=weight) <= best):
             best, best_agent = float(np.average(right, weights=weight)), own
-            states = float((alone | ((right > 0.6) & (weight > 0)))[labels].mean())
+            alone = visits.min(axis=0) < FOREIGN * visits.sum(axis=0)
+            states = float(visits.mean(axis=0)[alone | ((right > 0.6) & (weight > 0))].sum())
+        if (changed := 1 - float(visits.min(axis=0).sum())) > apart:
+            apart, apart_agent = changed, own
     n = [len(np.unique(group[agent == k])) for k in range(K)]
     error = float(np.sqrt(np.sum(1 / np.sort(n)[:2]) / 12))
-    return Camera(best, error, states, float(alone[labels].mean()), _heat(x, best_agent, labels, S))
+    return Camera(best, error, states, apart, _heat(x, apart_agent if apart > SHARE else best_agent, labels, S))
 
 
 def described(x: NDArray[np.generic]) -> Floats:

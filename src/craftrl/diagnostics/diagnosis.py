@@ -106,6 +106,11 @@ class Diagnosis:
         return any(finding.kind == "at chance" for finding in self.findings)
 
     @property
+    def apart(self) -> bool:
+        """Whether agents hardly share a state, so that states may be nothing but who was recorded."""
+        return any(finding.kind == "agents apart" for finding in self.findings)
+
+    @property
     def same_count(self) -> Floats:
         """Share of the refits that found as many states as the model, NaN without refits."""
         nothing = np.full(len(self.n_states), np.nan)
@@ -165,7 +170,7 @@ class Diagnosis:
         """In words; "trust" needs a score of 0.95 or more, no warning, and a test on other data (`held_up`)."""
         if not self.checked and not self.at_chance:
             return "not checked"
-        if self.at_chance or self.score < CHECK:
+        if self.at_chance or self.apart or self.score < CHECK:
             return "do not trust"
         return "trust" if self.score >= TRUST and self.held_up and not self.warnings else "check"
 
@@ -193,7 +198,9 @@ class Diagnosis:
         elif self.sufficiency is None:
             reasons.append("no refits (n_resamples, or --diagnose 10) say whether other data gives the same states")
         text = "; ".join(reasons)
-        return f"{text[0].upper()}{text[1:]}. That is a score of {self.score:.2f}; {TRUST} is needed for trust."
+        score = math.floor(100 * self.score + 1e-9) / 100  # never rounded up to what is needed
+        needed = f"{TRUST} and no warning are" if self.warnings else f"{TRUST} is"
+        return f"{text[0].upper()}{text[1:]}. That is a score of {score:.2f}; {needed} needed for trust."
 
     def __str__(self) -> str:
         until = f": score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"

@@ -86,7 +86,7 @@ def findings_of_steps(
     if steps := _where(assigned < ENOUGH_ASSIGNED):
         share = {"share": float(assigned.min())}
         yield Finding("unassigned", steps, share, "warning" if assigned[-1] < MAJORITY else "note")
-    yield from _rare_move(tau, labels, nu)
+    yield from _rare_move(result, nu)
 
 
 def findings_of_partition(
@@ -111,7 +111,7 @@ def findings_of_partition(
     if embedding_r2 is not None and embedding_r2 < MIN_EMBEDDING_R2:
         yield Finding("embedding holds little", (), {"share": max(embedding_r2, 0.0)})
     yield from _states_tell_less(result, tau)
-    yield from _rare_move(tau, result.labels, nu)
+    yield from _rare_move(result, nu)
 
 
 def findings_of_checks(
@@ -235,14 +235,16 @@ def _few_trajectories(tau: TrajectoryDataset) -> Iterator[Finding]:
         yield Finding("few trajectories", (), {"fewest": fewest, "least": MIN_TRAJECTORIES})
 
 
-def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Finding]:
+def _rare_move(result: Result, nu: float) -> Iterator[Finding]:
     """The rarest move that Line 19 sees, if hardly anybody makes it; rarer ones may be misread observations.
 
-    Of windows, whose steps mean nothing, none is.
+    Where one encoder serves all steps, moves of all of them are the same, and are counted together.
     """
     rarest = (FEW_VISITS, 0, 0, 0, 0)
-    for h in range(1, tau.H if tau.aligned else 1):
-        count = crossed(labels[:, h - 1], labels[:, h])
+    together, (before, after) = _one_encoder(result), (result.labels[:, :-1].T, result.labels[:, 1:].T)
+    by_step = [(before.ravel(), after.ravel())] if together else zip(before, after)
+    for h, (s_h, s_next) in enumerate(by_step, start=1):
+        count = crossed(s_h, s_next)
         total = int(count.sum())
         if total:
             seen = np.where(count >= max(1.0, nu / HEAVY * total), count, FEW_VISITS)
@@ -250,7 +252,8 @@ def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Fi
             rarest = min(rarest, (int(seen[s, t]), h, s, t, total))
     visits, h, s, t, total = rarest
     if h:
-        yield Finding("rare move", (h,), {"count": visits, "total": total, "s": s, "t": t}, "note")
+        numbers = {"count": visits, "total": total, "s": s, "t": t}
+        yield Finding("rare move", () if together else (h,), numbers, "note")
 
 
 def _one_encoder(result: Result) -> bool:

@@ -1,9 +1,9 @@
 """NumPy files.
 
 One NumPy file is all trajectories of an agent, (n, steps, ...), or one recording of pictures, (steps, rows, columns,
-1 or 3); in a folder, each is one episode. An NPZ file may hold more: `lengths` (n,) where trajectories end early,
-`agent` (n,) where it holds several agents, and `actions`. Without a known name for the observations, each array in it
-is an episode.
+1 or 3); in a folder, each is one episode. Bytes in rows and columns are grey pictures. An NPZ file may hold more:
+`lengths` (n,) where trajectories end early, `agent` (n,) where it holds several agents, and `actions`. Without a known
+name for the observations, each array in it is an episode.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
     def read(which: Any) -> Content:
         x, arrays = _load(path, version, keys)
         if x is None:
-            return Content(arrays[which])
+            return _content(arrays[which])
         part = (which, slice(int(arrays["lengths"][which]) if "lengths" in arrays else None))
         actions = _actions(arrays)
-        return Content(x[part], None if actions is None else actions[part])
+        return _content(x[part], None if actions is None else actions[part])
 
     return [Recording(owner, f"{path.name}[{which}]", version, "NumPy", partial(read, which)) for owner, which in found]
 
@@ -71,9 +71,14 @@ def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> li
                 f"In a folder, each NumPy file must be one episode, (steps, ...); {file} has {several}shape {x.shape}; "
                 "give the file itself, one for each agent."
             )
-        return Content(x, _actions(arrays))
+        return _content(x, _actions(arrays))
 
     return [Recording("", name_in(root, file), stamp(file), "NumPy", partial(read, file)) for file in files]
+
+
+def _content(x: NDArray[Any], actions: NDArray[Any] | None = None) -> Content:
+    """An episode; grey pictures (steps, rows, columns) in bytes get the axis of channels that all pictures have."""
+    return Content(x[..., None] if x.ndim == 3 and x.dtype == np.uint8 else x, actions)
 
 
 @held

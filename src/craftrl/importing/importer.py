@@ -169,7 +169,7 @@ def _common_type(listed: list[Recording], reading: Reading) -> np.dtype[Any] | N
         if x.shape != y.shape or (x.dtype != y.dtype and x.ndim > 1):
             raise InvalidDataError(
                 f"All observations must have one shape, and pictures one type; {path} has {x.shape} {x.dtype}, "
-                f"{before} {y.shape} {y.dtype}; crop, resize or convert them."
+                f"{before} {y.shape} {y.dtype}; crop, resize, make them grey (--grey) or convert them."
             )
     return np.result_type(*(x.dtype for x in first.values())) if first else None
 

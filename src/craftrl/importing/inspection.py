@@ -128,13 +128,14 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
         by, spread = np.ptp(means, axis=0).max(), max(own.max() for own in x) - min(own.min() for own in x)
         by_much = f"{by:.3g} of 255" if tau.dtype == np.uint8 else f"{by / spread:.2g} of the range of values"
         kinds = ", ".join(sorted({*lossy.values()} - {""}))
+        clips = ", unless they are clips from anywhere, which begin where the agents are" * (len(tau.obs_shape) == 3)
         loss = (
             f"Where that is little, lossy compression ({kinds}) may be the reason; otherwise they" if kinds else "They"
         )
         yield (
             f"The first observations of these agents differ, by up to {by_much} in the mean of an entry: "
             f"{', '.join(differ)}. {loss} begin in different states, or were recorded under different conditions. "
-            "Whatever differs passes for what they control; record them alike."
+            f"Whatever differs passes for what they control; record them alike{clips}."
         )
     share = _share_at_first(x, there)
     if share is not None and share > SETTLED and len(tau.obs_shape) < 3:  # networks, for images, need no start
