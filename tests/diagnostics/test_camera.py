@@ -63,7 +63,7 @@ def test_the_camera_as_a_state(pixels):
     found = camera_of(filmed(x, agent, "brighter"), labels)
     assert found.apart > 0.97
     said, where = map(str, found.findings())
-    assert "Agents hardly share a state: 99% of the visits of one would have to change to be those of the others" in said
+    assert "Agents hardly share a state: 99% of the visits of one would have to change" in said
     assert f"in rows 0 to {x.shape[2] - 1} and columns 0 to {x.shape[3] - 1}, " in where  # although no state is shared
 
 

@@ -134,8 +134,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "More trajectories would decide.",
     ),
     "rare move": (
-        "Only {count:.0f} of {total:.0f} moves go from state {s:.0f}{where} to state {t:.0f}, and what is seen least is "
-        "learned worst.",
+        "Only {count:.0f} of {total:.0f} moves go from state {s:.0f}{where} to state {t:.0f}, and what is seen least "
+        "is learned worst.",
         "Record more trajectories that go from state {s:.0f} to state {t:.0f}.",
     ),
     # found by diagnose
