@@ -59,6 +59,12 @@ def shifts(counts):
     return (MAZE[edges[:, 1]] - MAZE[edges[:, 0]]) + np.random.default_rng(0).normal(0, 0.1, (len(edges), 2))
 
 
+def often(counts):
+    """How often each agent makes each move."""
+    first = find_latent_actions(counts)
+    return np.sqrt((first.policies[:, first.edges[:, 0]] * first.share).sum(axis=-1).T)
+
+
 def noise(counts):
     return np.random.default_rng(0).normal(size=(len(find_latent_actions(counts).edges), 2))
 
@@ -78,13 +84,13 @@ KNOWN = {
     "moves that turn, and noise": (turning(3), {}, {"features": noise}, [1] * 36, {"features": False}),
     "unrelated moves": (unrelated(30, 3, 0), MANY, {}, [1] * 30, {"moves commute": False}),
     "two unrelated moves": (unrelated(60, 2, 2), MANY, {}, [1] * 60, {"moves commute": False}),
-    "the same habits everywhere": (unrelated(20, 3, 0), ALIKE, {"same_habits": True}, [20], {"one permutation": True}),
+    "the same habits everywhere": (unrelated(20, 3, 0), ALIKE, {"features": often}, [20], {"one permutation": True}),
     "which others have not": (
         unrelated(20, 3, 0),
         {**ALIKE, "same_habits": False},
-        {"same_habits": True},
+        {"features": often},
         [1] * 20,
-        {"same habits": False},
+        {"features": False},
     ),
     # twice right is twice left on a ring of four: names could be swapped in every other state
     "a ring of four": (ring(4), {}, {}, [1] * 4, {}),
@@ -181,7 +187,7 @@ def test_unknown_moves_have_no_latent_action():
         latent.of_moves([0, 1], [1])
 
 
-@pytest.mark.parametrize("given", [{}, {"same_habits": True}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
+@pytest.mark.parametrize("given", [{}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
 def test_no_moves_no_latent_actions(given):
     latent = find_latent_actions([np.zeros((3, 3))], **given)
     assert latent.edges.shape == (0, 2)

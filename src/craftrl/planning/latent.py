@@ -102,7 +102,6 @@ def find_latent_actions(
     n: int | Literal["auto"] = "auto",
     deterministic: bool | Literal["auto"] = "auto",
     features: ArrayLike | None = None,
-    same_habits: bool = False,
     staying: bool = False,
     seed: int = 0,
 ) -> LatentActions:
@@ -114,9 +113,8 @@ def find_latent_actions(
                    more successors. Without n it cannot be told: a world with as many actions as successors makes
                    any counts
     features       (E, d) numbers of each move, in the order of `edges` (sorted by state, then successor), that one
-                   action has in every state, such as the change of a position
-    same_habits    whether every agent takes each action with the same probability in every state. Counts can speak
-                   against it, never for it: habits that are shuffled from state to state look the same
+                   action has in every state, such as the change of a position, or how often each agent makes this
+                   move if agents take each action equally often everywhere
     staying        whether staying in place is an action of its own that every state has, as in games where one may do
                    nothing; else a move to the same state is a bump, which any action may make
     seed           of the random starts
@@ -125,7 +123,6 @@ def find_latent_actions(
         check_whole("n", n, 1, MAX_ACTIONS, "or give 'auto'")
     if deterministic != "auto":
         check_flag("deterministic", deterministic, "or give 'auto'")
-    check_flag("same_habits", same_habits)
     check_flag("staying", staying)
     check_whole("seed", seed, 0, 2**32 - 1)
     edges, by_agent, N = _checked_counts(counts)
@@ -149,13 +146,9 @@ def find_latent_actions(
     ties, condition = by_commuting(successors, free)
     conditions.append(condition)
     moves = [(s, t) for s, here in states.items() for t in here.usual]
-    vectors: dict[str, tuple[str, list[Floats]]] = {}
     if given is not None:
-        vectors["features"] = "features", [here.effects @ given[here.rows] for here in states.values()]
-    if same_habits:
-        vectors["same habits"] = "agents' habits", [np.sqrt(here.habits.T) for here in states.values()]
-    for name, (what, rows) in vectors.items():
-        more, condition = by_vectors(name, moves, np.concatenate(rows or [np.zeros((0, 1))]), free, what, seed)
+        vectors = [here.effects @ given[here.rows] for here in states.values()]
+        more, condition = by_vectors(moves, np.concatenate([*vectors, given[:0]]), free, seed)
         ties += more
         conditions.append(condition)
     names, group, contradicting = name_moves(successors, ties, free)

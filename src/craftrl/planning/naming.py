@@ -10,8 +10,8 @@ square closes. For each s -> u, the moves of s are matched with those of u so th
 those pairs are tied that every such matching has. Whether moves commute in a world at all is seen: where they do not,
 as with an agent that turns and walks, most moves have no matching that closes, and nothing is tied.
 
-Vectors. Where a caller knows numbers that one action has in every state, such as the change of a position, or habits
-that do not depend on the state, moves with the same numbers are tied.
+Vectors. Where a caller knows numbers that one action has in every state, such as the change of a position, moves with
+the same numbers are tied.
 
 Names are one number per action in each group of states that ties hold together: one relabelling makes the whole group
 right. They go on from one state along ties. A move without a tie is named where only one name is left for it, and a
@@ -124,19 +124,17 @@ def _best(weight: Floats) -> tuple[list[tuple[int, int]], float]:
     return list(zip(*chosen)), float(weight[chosen].sum())
 
 
-def by_vectors(
-    name: str, moves: Sequence[Move], vectors: Floats, n: int, what: str, seed: int
-) -> tuple[Ties, Condition]:
+def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, seed: int) -> tuple[Ties, Condition]:
     """Ties of all moves whose vectors (M, d) lie about one of n centres; moves that stay in place are left out.
 
     A move is tied where its vector is clearly one centre's and no other move of its state is.
     """
     from sklearn.cluster import KMeans  # takes a second to import
 
-    rows = [i for i, (s, t) in enumerate(moves) if s != t and np.isfinite(vectors[i]).all()]
+    name, rows = "features", [i for i, (s, t) in enumerate(moves) if s != t]
     k = min(n, len(np.unique(vectors[rows], axis=0)))
     if k < 2:
-        return [], Condition(name, False, (), f"By their {what} all moves are alike, so none was tied.")
+        return [], Condition(name, False, (), "By their features all moves are alike, so none was tied.")
     means = KMeans(k, n_init=10, random_state=seed).fit(vectors[rows])
     near = np.sort(means.transform(vectors[rows]), axis=1)
     own = [(moves[i][0], centre) for i, centre in zip(rows, means.labels_.tolist())]
@@ -144,12 +142,12 @@ def by_vectors(
     clear = (near[:, 0] <= CLEAR * near[:, 1]) & [times[pair] == 1 for pair in own]
     where = tuple(sorted({s for (s, _), good in zip(own, clear) if not good}))
     if 1 - clear.mean() > MAX_UNCLEAR:
-        said = f"By their {what}, {1 - clear.mean():.0%} of moves are unclear, so none was tied."
+        said = f"By their features, {1 - clear.mean():.0%} of moves are unclear, so none was tied."
         return [], Condition(name, False, where, said)
     of_centre = ([moves[i] for i, (_, c), good in zip(rows, own, clear) if good and c == centre] for centre in range(k))
     pairs = [pair for tied in of_centre for pair in pairwise(tied)]
     return pairs, Condition(
-        name, True, where, f"By their {what}, {clear.mean():.0%} of moves are clearly of one action."
+        name, True, where, f"By their features, {clear.mean():.0%} of moves are clearly of one action."
     )
 
 
