@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_kind, check_target, quoted
+from craftrl.arguments import check_flag, check_kind, check_target
 from craftrl.data.files import check_new, written_whole
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
@@ -69,15 +69,15 @@ def export_onnx(
     model: Learner,
     path: str | os.PathLike[str],
     h: int | None = None,
-    dtype: Any = None,
     check: bool = True,
     *,
     overwrite: bool = False,
 ) -> None:
     """Write the encoder to an ONNX file: `observations` (n, *obs) in, `log_probabilities` (n, n_states) out.
 
+    Observations are bytes or float32, as the data fitted.
+
     h          the step, for a model with an encoder for each step
-    dtype      of the observations: uint8 or float32; None takes that of the data fitted, with floats as float32
     check      compare the file with the model in onnxruntime before it gets its name
     overwrite  whether a file that is there already is replaced
     """
@@ -85,15 +85,9 @@ def export_onnx(
     check_new(path, "ONNX file", overwrite, (".onnx",))
     check_flag("check", check)
     module = StateModule(model, h).cpu()
-    fitted = "uint8" if getattr(model, "data_", {}).get("dtype", "uint8") == "uint8" else "float32"
-    try:
-        taken = np.dtype(fitted if dtype is None else dtype)
-    except (TypeError, ValueError, SyntaxError):
-        taken = np.dtype(object)
-    if taken not in (np.uint8, np.float32):
-        raise InvalidParameterError(f"dtype must be uint8 or float32; {quoted(dtype)} was given.")
+    bytes_ = getattr(model, "data_", {}).get("dtype", "uint8") == "uint8"
     rng, shape = np.random.default_rng(0), (CHECKED, *module.obs_shape)  # observations of no meaning
-    x = (rng.integers(256, size=shape) if taken == np.uint8 else rng.normal(size=shape)).astype(taken)
+    x = rng.integers(256, size=shape, dtype=np.uint8) if bytes_ else rng.normal(size=shape).astype(np.float32)
     with written_whole(path, "ONNX file") as temporary:
         _export(module, torch.from_numpy(x), temporary)
         if check:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
-from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, quoted
+from craftrl.arguments import check_choice, check_flag, check_kind, check_method, check_whole, is_whole, quoted
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import check_same_observations
 from craftrl.planning.grounding import READING_ERRORS, Grounding
-from craftrl.planning.plan import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
+from craftrl.planning.plan import By, Plan, UnreachableGoal, check_goals, plan_path
 
 CONFIRMED = 0.9  # how likely the goal must be, beside being read, to count as reached
 PATIENCE = 10  # moves per state after which an episode of any length is given up, by default
@@ -186,7 +186,7 @@ class Planner:
         check_method("model", model, "encode", "a fitted model")
         check_kind("grounding", grounding, Grounding, "a Grounding")
         check_flag("learn", learn)
-        check_by(by)
+        check_choice("by", by, get_args(By))
         self.model, self.grounding, self.by, self.learn = model, grounding, by, learn
 
     def goal_nodes(self, goal: Any) -> frozenset[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.sparse import csr_array, eye, kron
@@ -71,7 +71,7 @@ def plan_path(
     graph = grounding.graph
     check_whole("start", start, 0, graph.n - 1)
     goal = check_goals(graph, goals)
-    check_by(by)
+    check_choice("by", by, get_args(By))
     if horizon is not None:
         check_whole("horizon", horizon, 0)
     known, ends = grounding.known_moves(), sorted(goal)
@@ -87,11 +87,6 @@ def plan_path(
     row = {move: i for i, move in enumerate(zip(known.s.tolist(), known.t.tolist()))}
     taken = [row[move] for move in pairwise(path)]
     return Plan(goal, tuple(path), tuple(known.action[taken].tolist()), float(np.prod(known.chance[taken])))
-
-
-def check_by(by: Any) -> None:
-    """One of the two things to plan for."""
-    check_choice("by", by, ("shortest", "reliable"))
 
 
 def check_goals(graph: StateGraph, goals: Collection[int]) -> frozenset[int]:
