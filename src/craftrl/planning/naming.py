@@ -14,9 +14,9 @@ Vectors. Where a caller knows numbers that one action has in every state, such a
 the same numbers are tied.
 
 Names are one number per action in each group of states that ties hold together: one relabelling makes the whole group
-right. They go on from one state along ties. A move without a tie is named where only one name is left for it, and a
-move that stays in place gets all names that are left: several actions may bump. A state with a move that could have two
-names stays in a group of its own, and so do states whose ties make one action of two of their moves.
+right. The state with the most tied moves numbers them, and all states follow whose moves are tied to these. A move that
+stays in place gets all names that are left: several actions may bump. A state with a move that nothing ties stays in a
+group of its own, and so do states where ties make one action of two moves.
 """
 
 from __future__ import annotations
@@ -154,61 +154,33 @@ def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, seed: int) -> tup
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-class _Contradiction(Exception):
-    """Two moves of a state are one action by their ties."""
-
-
 def name_moves(successors: Successors, ties: Ties, n: int) -> tuple[list[Names], Ints, int]:
     """Names of the moves of each state, the group of each, the largest first; how many states' ties contradict."""
     tied, near = DisjointSet(move for pair in ties for move in pair), DisjointSet(range(len(successors)))
     for a, b in ties:
         tied.merge(a, b)
         near.merge(a[0], b[0])
-    action = {move: i for i, moves in enumerate(tied.subsets()) for move in moves}
-    groups: list[dict[int, Names]] = []
-    contradicting = 0
-    for states in map(sorted, near.subsets()):
-        try:
-            groups += _groups(successors, states, action, n)
-        except _Contradiction:
-            contradicting += len(states)
-            groups += [{s: _named(s, successors[s], {}, {}, n) or {}} for s in states]
-    groups.sort(key=lambda named: (-len(named), min(named)))
-    found = {s: (names, g) for g, named in enumerate(groups) for s, names in named.items()}
-    return [found[s][0] for s in range(len(found))], np.array([found[s][1] for s in range(len(found))]), contradicting
-
-
-def _groups(successors: Successors, states: list[int], action: dict[Move, int], n: int) -> list[dict[int, Names]]:
-    """States that ties join, in groups: each goes on along ties from the state that most is known of."""
-    groups = []
-    while states:
-        first = max(states, key=lambda s: (sum((s, t) in action for t in successors[s]), len(successors[s]), -s))
-        name: dict[int, int] = {}  # of each set of tied moves
-        group, size = {first: _named(first, successors[first], name, action, n) or {}}, 0
-        while size < len(group):
-            size = len(group)
-            for s in states:
-                if s not in group and any(action.get((s, t)) in name for t in successors[s]):
-                    names = _named(s, successors[s], name, action, n)
-                    if names is not None:
-                        group[s] = names
-        groups.append(group)
-        states = [s for s in states if s not in group]
-    return groups
-
-
-def _named(s: int, after: tuple[int, ...], name: dict[int, int], action: dict[Move, int], n: int) -> Names | None:
-    """Names of one state's moves given those of tied ones, `name`, which grows; None where a move could have two."""
-    loud = [t for t in after if t != s]
-    known = {t: name[action[s, t]] for t in loud if action.get((s, t)) in name}
-    if len(set(known.values())) < len(known):
-        raise _Contradiction
-    unnamed = [t for t in loud if t not in known]
-    left = [a for a in range(n) if a not in known.values()]
-    if unnamed and not len(unnamed) == len(left) == 1 and set(left) & set(name.values()):
-        return None
-    for t, a in zip(unnamed, left):
-        known[t] = a
-        if (s, t) in action:
-            name[action[s, t]] = a
-    return {t: (a,) for t, a in known.items()} | ({s: tuple(left[len(unnamed) :])} if s in after else {})
+    number = {move: i for i, moves in enumerate(tied.subsets()) for move in moves}
+    loud = [[t for t in found if t != s] for s, found in enumerate(successors)]
+    action = [[number.get((s, t), -1) for t in moves] for s, moves in enumerate(loud)]  # -1: not tied
+    twice = [s for s, found in enumerate(action) if any(found.count(i) > 1 for i in found if i >= 0)]
+    contradicting = {s for state in twice for s in near.subset(state)}
+    action = [[-1] * len(found) if s in contradicting else found for s, found in enumerate(action)]
+    names: list[Names] = [{} for _ in successors]
+    groups: list[list[int]] = []
+    pending = sorted(range(len(names)), key=lambda s: (action[s].count(-1) - len(loud[s]), -len(successors[s]), s))
+    while pending:
+        first, *others = pending
+        name = {i: a for a, i in enumerate(action[first]) if i >= 0}
+        names[first] = {t: (a,) for a, t in enumerate(loud[first])}
+        groups.append([first, *(s for s in others if action[s] and name.keys() >= set(action[s]))])
+        for s in groups[-1]:
+            names[s] = names[s] or {t: (name[i],) for t, i in zip(loud[s], action[s])}
+            if s in successors[s]:
+                names[s][s] = tuple(set(range(n)).difference(*names[s].values()))
+        pending = [s for s in pending if s not in groups[-1]]
+    groups.sort(key=lambda states: (-len(states), min(states)))
+    group = np.empty(len(names), dtype=np.int64)
+    for g, states in enumerate(groups):
+        group[states] = g
+    return names, group, len(contradicting)
