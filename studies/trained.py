@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from torch import Tensor
+from torch import Tensor, nn
 
 from craftrl.arrays import Floats, Ints
 from craftrl.data import TrajectoryDataset
@@ -82,6 +82,15 @@ class NearestCentre:
         return self.means.predict(self.rival.features(x) * self.scale).astype(np.int64)
 
 
+def squeezed_trunk(obs_shape: tuple[int, ...], dim: int, noise: float | None = None) -> Trunk:
+    """CRAFT's own trunk, a map squeezed into `dim` features of each frame, for those who cluster or classify them."""
+    trunk = new_trunk(None, obs_shape, dim, noise)
+    if trunk.map_shape is not None:
+        trunk.layers = nn.Sequential(*trunk.layers.children(), nn.Linear(trunk.dim, dim), nn.SiLU())
+        trunk.dim, trunk.map_shape = dim, None
+    return trunk
+
+
 def train_rival(technique: str, tau: TrajectoryDataset, actions: Ints, training: Training, dim: int = 128) -> Rival:
     """A trunk with `dim` features, trained with the objective of `technique`; few look at the actions (n, H-1)."""
     objective, frames = CLASSES[technique], Frames(tau, training)
@@ -89,7 +98,7 @@ def train_rival(technique: str, tau: TrajectoryDataset, actions: Ints, training:
     agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, actions))
     with seeded(training, name):
         noise = NOISE if training.noise is None and len(tau.obs_shape) == 3 else training.noise
-        trunk = new_trunk(None, tau.obs_shape, dim, noise, maps=False)
+        trunk = squeezed_trunk(tau.obs_shape, dim, noise)
         network = objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(actions.max()) + 1))
     network.fit_input(frames.sample())
     chance = network.chance(tau.agent, actions)

@@ -70,7 +70,7 @@ def heat_of(encoder: Any, x: NDArray[Any]) -> NDArray[np.float64] | None:
     encoder is no network."""
     if not hasattr(encoder, "head"):
         return None
-    from craftrl.oracles.network.saliency import deciding
+    from craftrl.oracles.network.encoder import deciding
 
     return deciding(encoder, x)
 

@@ -17,8 +17,7 @@ import numpy as np
 from craftrl import CRAFT
 from craftrl.envs import PixelsExBMDP, collect
 from craftrl.figures import BLUE, GREY, picture
-from craftrl.oracles.network.encoder import NetworkEncoder
-from craftrl.oracles.network.saliency import deciding
+from craftrl.oracles.network.encoder import NetworkEncoder, deciding
 from craftrl.planning import StateGraph
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from craftrl.oracles.network.encoder import inputs_of
-from craftrl.oracles.network.trunks import new_trunk
 from studies.planning.arenas import Arena, Goals
 from studies.planning.trials import drawn_labels
+from studies.trained import squeezed_trunk
 
 FEATURES, UNITS = 128, 128
 UPDATES, BATCH, LR, WEIGHT_DECAY = 300, 32, 1e-3, 1e-3
@@ -31,7 +31,7 @@ class Cloned(nn.Module):
 
     def __init__(self, obs_shape: tuple[int, ...], n_actions: int) -> None:
         super().__init__()
-        self.trunk = new_trunk(None, obs_shape, FEATURES, maps=False)
+        self.trunk = squeezed_trunk(obs_shape, FEATURES)
         self.head = nn.Sequential(nn.Linear(2 * self.trunk.dim, UNITS), nn.ReLU(), nn.Linear(UNITS, n_actions))
 
     def forward(self, x: Tensor, goal: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network import NeuralOracle, Training, TrainingError
 from craftrl.oracles.network import frames as frames_of
 from craftrl.oracles.network import training as loop
+from craftrl.oracles.network.encoder import deciding
 from craftrl.oracles.network.log_odds import pair_loss
-from craftrl.oracles.network.saliency import deciding
 from craftrl.oracles.network.trunks import CODE_SCALE, Decorrelate, VectorTrunk
 
 GRID = Grid.from_bounds(1.0, 0.1)

@@ -31,6 +31,8 @@ POWER = 8.0  # one at twice the distance says 2 ** -16 as much: what counts are 
 CORE_RADIUS = 0.5  # of the usual distance between neighbours: below it, distances make no difference
 NEIGHBOUR = 5  # which neighbour's distance is the usual one
 FAR = 1e3  # where the prototype of a state lies that was never seen
+COPIES, NOISE = 32, 0.3  # of the noise, as a share of each pixel's own deviation: without it, gradients are erratic
+UNKNOWN = 1 / 6  # the deviation that pixels are taken to have where a trunk of the user's own knows none
 
 
 class StateHead(SavableModule):
@@ -128,3 +130,29 @@ class NetworkEncoder(Savable):
     def restored(cls, parts: dict[str, Any], given: Any) -> NetworkEncoder:
         """On the GPU, if there is one."""
         return cls(parts["trunk"], parts["head"], Training().to_device())
+
+
+def deciding(encoder: NetworkEncoder, x: NDArray[Any]) -> NDArray[np.float64]:
+    """Which pixels decide on the state: (n, rows, columns) for images, the largest value of each being 1.
+
+    That is what the log-odds of the state named owe to each pixel's not being as in the mean image, to first order:
+    gradients, averaged over noisy copies (SmoothGrad, Smilkov et al. 2017), times the difference. A gradient alone is
+    large where a change would matter most, which may be a place that never changes. A trunk of the user's own has no
+    mean image; its gradients count as they are, to either side. All images get the same noise.
+    """
+    scale = next((part for part in encoder.trunk.prepare if isinstance(part, Standardise)), None)
+    deviation = torch.tensor(UNKNOWN) if scale is None else scale.scale.cpu()
+    seen, generator = to_input(as_tensor(x)), torch.Generator().manual_seed(0)
+    gradient = torch.zeros(seen.shape)
+    for _ in range(COPIES):
+        noisy = seen + NOISE * deviation * torch.randn(seen.shape[1:], generator=generator)
+        noisy = noisy.to(encoder.device).requires_grad_()
+        log_p = encoder.head(encoder.trunk(noisy)).log_softmax(dim=-1)
+        named = log_p.detach().argmax(dim=-1)
+        rival = log_p.scatter(1, named[:, None], -torch.inf).logsumexp(dim=1)
+        (log_p.gather(1, named[:, None])[:, 0] - rival).sum().backward()
+        assert noisy.grad is not None
+        gradient += noisy.grad.cpu()
+    owed = gradient.abs() * deviation if scale is None else gradient * (seen - scale.mean.cpu())
+    heat = owed.sum(dim=1).clamp_min(0).double().numpy()
+    return np.asarray(heat / np.maximum(heat.max(axis=(1, 2), keepdims=True), 1e-12))

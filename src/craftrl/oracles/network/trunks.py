@@ -55,6 +55,13 @@ def _spread(x: Tensor) -> Tensor:
     return deviation + 0.1 * deviation.mean() + 1e-6
 
 
+def _zca(x: Tensor, floor: float, ridge: float = 0.0) -> Tensor:
+    """The matrix that decorrelates rows x (m, d) and changes their entries least. `floor`, and the share `ridge` of the
+    mean variance, are added to every direction's: what is smaller stays small."""
+    variance, axes = torch.linalg.eigh(x.T @ x / len(x))
+    return axes @ ((variance.clamp_min(0) + ridge * variance.mean() + floor).rsqrt()[:, None] * axes.T)
+
+
 class Standardise(nn.Module):
     """Each entry less its mean over the data, divided by its spread: else a small dim figure is never noticed."""
 
@@ -78,8 +85,7 @@ class Decorrelate(nn.Module):
     """Feature vectors turned so that each entry has mean 0, deviation 1 and no correlation with the others.
 
     Features may be measured in any unit and be mixtures of what matters: what is small or lies along a narrow direction
-    counts as much as the rest. Of all ways to decorrelate this one changes the entries least (ZCA). Directions with
-    less than `FLOOR` of an entry's variance are left small: they may be rounding alone.
+    counts as much as the rest, down to `FLOOR` of an entry's variance: what is smaller may be rounding alone.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -95,9 +101,7 @@ class Decorrelate(nn.Module):
         unit = torch.where(constant, torch.ones_like(deviation), deviation)
         turn = torch.eye(x.shape[1], dtype=x.dtype)
         if x.shape[1] <= len(x) / ROWS_PER_FEATURE:
-            z = (x - mean) / unit
-            variance, axes = torch.linalg.eigh(z.T @ z / len(x))
-            turn = axes @ ((variance.clamp_min(0) + FLOOR).rsqrt()[:, None] * axes.T)
+            turn = _zca((x - mean) / unit, FLOOR)
         self.mean, self.turn = mean.float(), (turn / unit[:, None]).float()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -126,9 +130,9 @@ class Whiten(nn.Module):
             parts = [image[..., i % apart :, i // apart % apart :] for i, image in enumerate(x.split(20))]
             found = [functional.unfold(part, WINDOW, stride=apart).transpose(1, 2).flatten(0, 1) for part in parts]
             patches = torch.cat(found).double()
-            variance, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
-            turn = axes @ ((variance.clamp_min(0) + RIDGE * variance.mean() + 1e-9).rsqrt()[:, None] * axes.T)
-            self.kernel = turn[torch.arange(c) * area + area // 2].view(c, c, WINDOW, WINDOW).float()
+            self.kernel = (
+                _zca(patches, 1e-9, RIDGE)[torch.arange(c) * area + area // 2].view(c, c, WINDOW, WINDOW).float()
+            )
             self.scale = _spread(torch.cat([self._white(part) for part in x.split(512)]))
 
     def _white(self, x: Tensor) -> Tensor:
@@ -195,14 +199,11 @@ class MapTrunk(Trunk):
         (rows, columns, channels), from 4 x 4 up.
     width
         Features at each place of the map, a multiple of 8.
-    vector
-        With a number, the whole map is squeezed into so many features: for those who cluster them, such as the
-        baselines.
     """
 
-    def __init__(self, image: tuple[int, int, int], width: int = 32, vector: int | None = None) -> None:
+    def __init__(self, image: tuple[int, int, int], width: int = 32) -> None:
         super().__init__()
-        self.arguments = {"image": list(image), "width": width, "vector": vector}
+        self.arguments = {"image": list(image), "width": width}
         self.noise = IMAGE_NOISE
         rows, columns, channels = image
         self.prepare = nn.Sequential(Standardise((channels, rows, columns)), Whiten((channels, rows, columns)))
@@ -215,12 +216,7 @@ class MapTrunk(Trunk):
             rows, columns, n_in = rows // stride, columns // stride, width
             stride = 2 if max(rows, columns) > LARGEST_MAP and min(rows, columns) >= 8 else 1
         layers += [nn.Conv2d(n_in, width, 3, padding=1), nn.SiLU(), FlatMap()]
-        self.dim = width * rows * columns
-        if vector is None:
-            self.map_shape = (width, rows, columns)
-        else:
-            layers += [nn.Linear(self.dim, vector), nn.SiLU()]
-            self.dim = vector
+        self.dim, self.map_shape = width * rows * columns, (width, rows, columns)
         self.layers = nn.Sequential(*layers)
 
 
@@ -283,14 +279,12 @@ def new_trunk(
     dim: int,
     noise: float | None = None,
     observations: int = FULL_NOISE_UP_TO,
-    *,
-    maps: bool = True,
 ) -> Trunk:
     """A fresh trunk: a copy of the one given, the user's in `OwnTrunk`, or the default for the observations.
 
-    `dim` is the number of a vector's features, and four times that of a place's in a map; without `maps` images become
-    vectors too. `noise` is added to prepared inputs while training; None for what suits so many observations: noise
-    keeps few images from being learned by heart, and hides faint figures in many.
+    `dim` is the number of a vector's features, and four times that of a place's in a map. `noise` is added to prepared
+    inputs while training; None for what suits so many observations: noise keeps few images from being learned by heart,
+    and hides faint figures in many.
     """
     if isinstance(trunk, Trunk):
         return copy.deepcopy(trunk)
@@ -302,7 +296,7 @@ def new_trunk(
         made = VectorTrunk(obs_shape[0], dim)
     else:
         rows, columns, channels = obs_shape
-        made = MapTrunk((rows, columns, channels), max(GROUPS, dim // 4 // GROUPS * GROUPS), None if maps else dim)
+        made = MapTrunk((rows, columns, channels), max(GROUPS, dim // 4 // GROUPS * GROUPS))
         made.noise *= min(1.0, (FULL_NOISE_UP_TO / observations) ** FADING)
     made.noise = made.noise if noise is None else noise
     return made
