@@ -46,11 +46,10 @@ def test_walkers_never_leave_the_grid_and_keep_their_uniform_marginal():
     assert np.allclose(share, 1 / 9, atol=0.01)
 
 
-@pytest.mark.parametrize("style", ["cells", "compass"])
 @pytest.mark.parametrize("alpha", [0.6, 1.0])
-def test_agents_differ_in_every_cell_by_alpha_and_cover_the_same_pairs(style, alpha):
+def test_agents_differ_in_every_cell_by_alpha_and_cover_the_same_pairs(alpha):
     world = PixelsExBMDP(6, 4, 0, seed=0)
-    policies = world.policies(2, alpha, style=style)
+    policies = world.policies(2, alpha)
     found = population_assumptions(world, policies)
     assert found.alpha.value == pytest.approx(alpha)
     assert found.eta.value > 0.01
@@ -81,7 +80,6 @@ def test_spreading_policy_reaches_all_cells_more_evenly_than_a_random_walk():
         (lambda: PixelsExBMDP(layout="maze"), "'open', 'rooms'"),
         (lambda: PixelsExBMDP(4, 3, 0).policies(5), "n_agents must be an integer from 2 to 4"),
         (lambda: PixelsExBMDP(4, 3, 0).policies(2, 0.0), "alpha must be a positive number"),
-        (lambda: PixelsExBMDP(4, 3, 0).policies(style="other"), "one of 'cells', 'compass'"),
     ],
 )
 def test_impossible_worlds_and_policies_are_refused(call, message):

@@ -1,11 +1,9 @@
 """Agents: policies that see the latent history and never the noise, and pairs of them that differ in every state.
 
-The paper asks only that actions be independent of the noise over both entire datasets: a policy may look at
-all latent states so far (non-Markovian), and may change from one episode to the next (non-i.i.d.).
-
-CRAFT asks for agents that prefer different successors in every state (alpha), while every possible pair of
-states is visited often (nu) and by both agents (eta). So a base policy spreads out as evenly as the dynamics
-allow, and each agent tilts it a little.
+The paper asks only that actions be independent of the noise over both entire datasets: a policy may look at all latent
+states so far, and may change from one episode to the next. CRAFT asks for agents that prefer different successors in
+every state (alpha), while every possible pair of states is visited often (nu) and by both (eta): a base policy spreads
+out as evenly as the dynamics allow, and each agent tilts it a little.
 
 Paper: Section 2.4, Equation 1 (the noise-free policy property), Section 2.5 (coverage, policy diversity)
 """

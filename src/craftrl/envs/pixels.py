@@ -19,7 +19,6 @@ from craftrl.envs.exbmdp import MAX_STEPS, ExBMDP, check_seed
 from craftrl.errors import InvalidParameterError
 
 Layout = Literal["open", "rooms"]
-Style = Literal["cells", "compass"]
 
 MAX_SIZE, MAX_PIXELS = 1000, 2**14
 MAX_WALKERS = 8  # a cell has 3 x 3 spots, one for each figure, so that no figure ever hides another
@@ -89,31 +88,24 @@ class PixelsExBMDP(ExBMDP):
     def T(self, h: int) -> Ints:
         return self.plan.moves[: self.n_states(h)]
 
-    def policies(
-        self, n_agents: int = 2, alpha: float = 1.0, seed: int = 0, style: Style = "cells"
-    ) -> tuple[MarkovPolicy, ...]:
+    def policies(self, n_agents: int = 2, alpha: float = 1.0, seed: int = 0) -> tuple[MarkovPolicy, ...]:
         """Two to four agents whose log-odds of any two successors of a cell differ by alpha or more.
 
         All share a base that spreads out over the grid. Agent k chooses s' after s with probability proportional to
-        base(s'|s) exp(+- alpha rank(s, s') / 2). Agents 1 and 3 use the rankings of agents 0 and 2 with the sign
-        reversed, so that the log-odds of agents 0 and 1 are alpha apart for successors of neighbouring rank.
-
-        style  "cells": the ranking is drawn anew for every cell, so that no agent drifts anywhere in particular.
-               "compass": there is one ranking of the directions for all cells, and the agents swap it at every step
-               for the same reason. Then the way of moving tells the agents apart, and the place does not, which is
-               hard on learners that only tell agents apart
+        base(s'|s) exp(+- alpha rank(s, s') / 2), by a ranking that is drawn for every cell. Agents 1 and 3 use the
+        rankings of agents 0 and 2 with the sign reversed, so that the log-odds of agents 0 and 1 are alpha apart for
+        successors of neighbouring rank.
 
         Paper: Section 2.5, Equations 4-5 (coverage and difference of policies)
         """
         check_whole("n_agents", n_agents, 2, 4)
-        check_choice("style", style, ("cells", "compass"))
         check_seed(seed)
         check_contrast(alpha)
         base, rng = spreading_policy(self.plan, self.H), np.random.default_rng(seed)
 
         def draw() -> tuple[float, list[Floats]]:
             """Pr(s_{h+1} | s_h) of every agent, and how often their rarest pair of cells is visited."""
-            rankings = [_rankings(self.plan, self.H, style, rng) for _ in range(2)]
+            rankings = [_rankings(self.plan, rng) for _ in range(2)]
             tilts = [sign * float(alpha) / 2 * rankings[k // 2] for k, sign in zip(range(n_agents), (1, -1, 1, -1))]
             successors = [tilted(base, tilt) for tilt in tilts]
             shares = np.stack([pair_shares(table) for table in successors])
@@ -293,16 +285,11 @@ def pair_shares(successor: Floats) -> Floats:
     return np.stack(shares)
 
 
-def _rankings(plan: FloorPlan, H: int, style: Style, rng: np.random.Generator) -> Floats:
-    """Ranks of each cell's successors, centred about 0; shape (H-1, n_cells, n_cells)."""
+def _rankings(plan: FloorPlan, rng: np.random.Generator) -> Floats:
+    """Ranks of each cell's successors, centred about 0; shape (n_cells, n_cells)."""
     ranks = np.zeros((plan.n_cells, plan.n_cells))
-    order = rng.permutation(5)  # of the four directions and of staying
+    rng.permutation(5)  # not used: committed rows are of agents that were drawn after it
     for s, successors in enumerate(plan.adjacency):
         found = np.flatnonzero(successors)
-        if style == "cells":
-            ranks[s, found] = rng.permutation(len(found)) - (len(found) - 1) / 2
-        else:
-            first_move = [int(np.argmax(plan.moves[s] == t)) if t != s else 4 for t in found]
-            ranks[s, found] = order[first_move] - 2
-    sign = (-1.0) ** np.arange(H - 1) if style == "compass" else np.ones(H - 1)
-    return sign[:, None, None] * ranks
+        ranks[s, found] = rng.permutation(len(found)) - (len(found) - 1) / 2
+    return ranks

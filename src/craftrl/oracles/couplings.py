@@ -1,21 +1,17 @@
 """Encoders of all steps chosen together: the shortest path, and the Markov chain whose charges are exact.
 
 Line 10 chooses (phi_h, phi_{h+1}) for each h on its own, so that x_h is encoded twice and nothing makes the two
-encoders agree. The controllable state is one thing: whatever encodes it at h must serve the pair before and the
-pair after. Choosing phi_2..phi_H together, with phi_1 constant (all episodes start in one state), minimises the
-sum of the same pairwise losses along a path, which is a shortest path through layers of encoders: coupling="chain".
+encoders agree. What encodes the controllable state must serve the pair before and the pair after. coupling="chain"
+chooses phi_2..phi_H together, with phi_1 constant (all episodes start in one state): the sum of the same pairwise
+losses is least along a shortest path through layers of encoders.
 
-A distractor that mimics a pair of states, as (s_h XOR e^1, s_{h+1} XOR e^1) does, can win one pair. To get into the
-chain it must lose one. With little data a chain fails there, at its weakest link. Two things go wrong: what a code says
-by itself is counted in the pairs on both its sides, noise included; and nothing keeps a chain from changing over to a
-code that moves like the state and is not. So coupling="markov" charges each pair of codes for
+With little data a chain fails at its weakest link: a distractor that mimics a pair of states, as (s_h XOR e^1,
+s_{h+1} XOR e^1) does, gets in where a single pair prefers it. So coupling="markov" charges each pair of codes for
 
 - its loss, less that of the first code by itself, plus whatever else in x_h says about the agent once that code is
   known: so each code's own part is counted once, and a code that leaves something out gains nothing by it;
 - how far the second code depends on x_h given the first code and the agent, and the first on x_{h+1} given the second.
   For the states it does not, whatever the agents do (Equation 1).
-
-The charges are of pairs of codes, so the best chain is still a shortest path.
 
 Paper: Equation 1
 """
@@ -93,7 +89,7 @@ class MarkovChain:
 
     def shortest(self, grid: Grid) -> list[int]:
         """The best chain of encoders i_1..i_H."""
-        charges = list(self.counter.map(lambda h: self.charge(h, grid), range(len(self.after))))
+        charges = self._charges(grid)
         while True:
             costs = [charge + bound for charge, bound in zip(charges, self.dependences)]
             path, _ = shortest_path((h, 0, cost) for h, cost in enumerate(costs))
@@ -104,7 +100,7 @@ class MarkovChain:
     def costs(self, path: Sequence[int], grid: Grid) -> list[NDArray[np.float64]]:
         """What all pairs of codes are charged, in nats: exact for the most promising encoders of each step and those of
         the path, from below for the others."""
-        charges = list(self.counter.map(lambda h: self.charge(h, grid), range(len(self.after))))
+        charges = self._charges(grid)
         for _ in range(ROUNDS):
             self._compute_best([charge + bound for charge, bound in zip(charges, self.dependences)], path)
         return [(charge + bound) / FIXED_POINT for charge, bound in zip(charges, self.dependences)]
@@ -123,6 +119,9 @@ class MarkovChain:
             alone = self.counter.pairs(View(0), self.before[h].part(slice(i, i + 1)))[:, 0, :, 0, 0].T
             total += int(self.left_out[h][i] + self.dependences[h][i, j]) - int(best_bins(alone, grid)[1].sum())
         return total
+
+    def _charges(self, grid: Grid) -> list[Int64]:
+        return list(self.counter.map(lambda h: self.charge(h, grid), range(len(self.after))))
 
     def charge(self, h: int, grid: Grid) -> Int64:
         """What pairs of codes do not say about the agent beyond the first code, and what the first one leaves out."""

@@ -1,15 +1,12 @@
 """Do all trajectories begin in one state, as the paper assumes? What the first two observations say, by counting.
 
-If they do, x_1 holds nothing but noise, and noise knows nothing of the agents. Then x_1 alone tells no agent from
-another, and x_1 beside x_2 tells no more than x_2 alone: Pr(agent | x_1, x_2) = Pr(agent | x_2). Both can be tested
-without knowing a single state. The second is just what CRAFT relies on when it takes the clusters of f_1 for states.
-
-If all trajectories begin in one state, some encoder phi of x_2 holds all that (x_1, x_2) tell of the agent. Which
-one is not known, and a wrong one must not raise an alarm: with phi(x_2) = s_2 XOR e, noise in x_1 *does* tell of the
-agent. So the best pair of encoders, chosen and trained on one half of the trajectories, is compared on the other half
-with *every* phi, each at its best on that very half. The ratio of the two likelihoods exceeds 1/p with probability p
-at most if there is one start, whatever phi is the right one, in any amount of data (the split likelihood ratio of
-Wasserman, Ramdas and Balakrishnan, PNAS 117, 2020); both halves take their turn, and the two ratios are averaged.
+If they do, x_1 holds nothing but noise: it tells no agent from another, and x_1 beside x_2 tells no more than x_2
+alone. Then some encoder phi of x_2 holds all that (x_1, x_2) tell of the agent. Which one is not known, and with a
+wrong one, s_2 XOR e, noise in x_1 *does* tell of the agent. So the best pair of encoders, chosen and trained on one
+half of the trajectories, is compared on the other half with *every* phi, each at its best on that very half. If there
+is one start, the ratio of the two likelihoods exceeds 1/p with probability p at most, in any amount of data (the split
+likelihood ratio of Wasserman, Ramdas and Balakrishnan, PNAS 117, 2020); both halves take their turn, and the two
+ratios are averaged.
 
 Paper: Section 2.2 (one start state), Algorithm 2, Lines 5-6
 """
