@@ -1,11 +1,16 @@
-"""One run: some agents in the toy world, CRAFT, and its accuracy; and the tables of all runs."""
+"""Two to six agents at a fixed total number of trajectories.
+
+Paper: Section 2.3 ("straightforwardly generalized to support more agents")
+"""
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit
@@ -15,10 +20,49 @@ from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
 from craftrl.evaluation import population_summary
 from craftrl.paper.sweep import Row, seed_of
 from craftrl.paper.table1 import toy_chance
-from studies.agents.spec import KINDS, Run
 from studies.exact import true_bounds
+from studies.study import Study
 from studies.tables import draw_curves, percent, table, worst
 from studies.worlds.turn_taking import turn_taking_policies
+
+KINDS = {
+    "turns": "agents that take turns",
+    "extreme": "persistent agents, the least one as reference",
+    "middle": "the same, the middle one as reference",
+}
+COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
+AGENTS = (2, 3, 4, 6)
+TOTALS, FULL_TOTALS = (1200, 4800), (600, 1200, 2400, 4800)  # with TOTALS, alpha/2 and chosen bounds are tried as well
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit: which agents, how many, how many trajectories they have together.
+
+    factor  what the true alpha is multiplied by before CRAFT gets it; "auto": all bounds are chosen from the data
+    """
+
+    kind: str
+    n_agents: int
+    total: int
+    coupling: Literal["independent", "chain"]
+    factor: float | Literal["auto"]
+    seed: int
+    horizon: int = 12
+    n_features: int = 16
+
+
+def runs(args: argparse.Namespace) -> list[Run]:
+    """All kinds and numbers of agents with all totals; chosen bounds with three agents alone."""
+    return [
+        Run(kind, n_agents, total, coupling, factor, seed)
+        for seed in range(args.seeds)
+        for kind in KINDS
+        for n_agents in AGENTS
+        for total in (FULL_TOTALS if args.full else TOTALS)
+        for coupling in COUPLINGS
+        for factor in ((1.0,) if total not in TOTALS else (1.0, 0.5, "auto") if n_agents == 3 else (1.0, 0.5))
+    ]
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -75,3 +119,6 @@ def draw(rows: list[Row], out: Path) -> None:
         "number of agents",
         chance,
     )
+
+
+STUDY = Study("agents", runs, run_one, report, 3, 20, " and all totals", draw)

@@ -1,14 +1,16 @@
-"""One run: an agent that is no Markov policy, or its Markov twin, beside a random one; and the table of all runs.
+"""Agents with memory, that switch habits, that adapt.
 
-In the toy world an action is the next state.
+Each stands beside its Markov twin, and a random agent. In the toy world an action is the next state.
 
 Paper: Section 2.4 (data collection: neither Markovian nor i.i.d. policies are asked for)
 """
 
 from __future__ import annotations
 
+import argparse
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,10 +21,40 @@ from craftrl.envs.collection import sample_latent_paths
 from craftrl.evaluation import count_visits, population_accuracy, population_state_accuracies, state_summary
 from craftrl.paper import empirical_assumptions
 from craftrl.paper.sweep import Row, seed_of
-from studies.collectors.spec import Run
 from studies.exact import fitted_aloud
+from studies.study import Study
 from studies.tables import mean, table, worst
 from studies.worlds.policies import AdaptivePolicy, HistoryPolicy, SwitchingPolicy
+
+KINDS = ("markov", "memory", "switching", "adaptive", "two back")
+COUPLINGS: tuple[Literal["independent", "markov"], ...] = ("independent", "markov")
+SIZES = (200, 1000)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit: which collector, itself or the Markov policy that makes the same moves, how many trajectories."""
+
+    kind: str
+    twin: bool
+    size: int
+    coupling: Literal["independent", "markov"]
+    seed: int
+    horizon: int = 15
+    n_features: int = 64
+
+
+def runs(args: argparse.Namespace) -> list[Run]:
+    """Every collector beside its twin; the Markov one is its own."""
+    return [
+        Run(kind, twin, size, coupling, seed)
+        for seed in range(args.seeds)
+        for size in SIZES
+        for kind in KINDS
+        for twin in ((False,) if kind == "markov" else (False, True))
+        for coupling in COUPLINGS
+    ]
+
 
 EPISODES = 40_000  # from which a twin's tables are counted
 BATCH = 50  # episodes between two changes of the adaptive collector
@@ -111,3 +143,6 @@ def report(rows: list[Row]) -> str:
     rows = sorted(({**row, "who": "twin" if row["twin"] else "itself"} for row in rows), key=lambda r: r["size"])
     cells = table(rows, "kind size", "coupling who", lambda of: f"{worst(of)}, {mean(of, 'warned'):.0%}")
     return f"Accuracy / worst state (its mean over seeds), %; share of the fits that warned.\n\n{cells}"
+
+
+STUDY = Study("collectors", runs, run_one, report, 2, 10)

@@ -1,4 +1,4 @@
-"""One run: all methods on one dataset, scored against the truth; and the tables of all runs.
+"""Accuracy against data: the paper's ERM, the chain, their limits.
 
 The genie, the hub and the conditional chain are no learners: encoders are read straight off the pairwise losses.
 
@@ -7,9 +7,10 @@ Paper: Section 4 (the world and its scoring); the chain is ours
 
 from __future__ import annotations
 
+import argparse
 import math
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,80 @@ from craftrl.evaluation import accuracy_by_step, confusion, population_summary, 
 from craftrl.paper import chance_accuracy
 from craftrl.paper.sweep import Row, seed_of
 from studies.efficiency.population import balanced_agents, sticky_agents
-from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, OTHERS, WORLDS, Run
 from studies.exact import class_of, true_bounds
+from studies.study import Study
 from studies.tables import draw_curves, grouped, percent, pick, table, unfolded, worst
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.turn_taking import turn_taking_policies
 from studies.worlds.violations import collect_leaky
+
+# What CRAFT is given in each, beside the true alpha, eta and nu.
+LEARNERS: Mapping[str, dict[str, Any]] = {
+    f"{coupling}{', relabelled' if relabel else ''}": {"coupling": coupling, "relabel": relabel}
+    for coupling in ("independent", "chain", "markov")
+    for relabel in (False, True)
+}
+WORLDS = {
+    "paper": "the paper's world",
+    "control": "control: noise bits not XORed with the state",
+    "sticky": "control, agents that part at the first step and then hardly move",
+}
+FRESH = {f"{name}, fresh seeds": name for name in WORLDS}  # seeds that no method was chosen on
+OTHERS = {
+    "lock": "combination lock: three states a step",
+    "three agents": "control, three agents that take turns in being different",
+    "guided by noise": "control, the noise decides one move in twenty",
+}
+# Classes of four values, all bits and all ordered pairs of bits, at these steps (None: all); elsewhere all bits.
+EXCESS: Mapping[str, int | None] = {"excess at h = 2": 2, "excess at every h": None}
+
+SIZES: Mapping[str, tuple[int, ...]] = {
+    "paper": (50, 100, 200, 500, 1000),
+    "control": (50, 100, 200, 500),
+    "sticky": (200, 500),
+    **dict.fromkeys(EXCESS, (2000,)),
+}
+FULL_SIZES: Mapping[str, tuple[int, ...]] = {
+    "paper": (50, 100, 200, 500, 1000, 2000, 5000),
+    "control": (50, 100, 200, 500, 1000, 2000, 5000),
+    "sticky": (100, 200, 500, 2000),
+    **dict.fromkeys(EXCESS, (500, 2000, 8000, 20_000)),
+    **dict.fromkeys(FRESH, (100, 200, 500)),
+    "lock": (250, 500, 1000),
+    "three agents": (50, 100, 200),
+    "guided by noise": (100, 200, 1000),
+}
+# Horizon and features.
+SHAPES = {
+    **dict.fromkeys([*WORLDS, *FRESH], (30, 128)),
+    **dict.fromkeys(EXCESS, (10, 8)),
+    **dict.fromkeys(OTHERS, (15, 64)),
+    "lock": (6, 10),
+}
+FULL_SEEDS = 20
+
+
+@dataclass(frozen=True)
+class Run:
+    """All methods on one dataset: which world, how many trajectories per agent, which seed."""
+
+    world: str
+    size: int
+    seed: int
+    horizon: int
+    n_features: int
+
+
+def runs(args: argparse.Namespace) -> list[Run]:
+    """Every world at every size, seed by seed; fresh seeds begin where those that anything was chosen on end."""
+    sizes = FULL_SIZES if args.full else SIZES
+    return [
+        Run(world, size, seed + (FULL_SEEDS if world in FRESH else 0), *SHAPES[world])
+        for seed in range(args.seeds)
+        for world in sizes
+        for size in sizes[world]
+    ]
+
 
 Scores = dict[str, float]
 World = BitsExBMDP | LockExBMDP
@@ -257,3 +326,6 @@ def draw(rows: list[Row], out: Path) -> None:
         "trajectories per agent",
         {world: chance(of) for (world,), of in grouped(mine, "world").items()},
     )
+
+
+STUDY = Study("efficiency", runs, run_one, report, 4, FULL_SEEDS, " and all sizes", draw)

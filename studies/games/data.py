@@ -18,8 +18,9 @@ from craftrl.arguments import check_path
 from craftrl.data import TrajectoryDataset, read_actions, read_true_states
 from craftrl.envs import Collection, GroundTruth, GymWorld, record
 from craftrl.errors import InvalidDataError
-from studies.games.spec import WORLDS
 
+WORLDS = ("freeway", "seaquest", "minigrid", "doom")
+DATA = "recordings of games; what is missing is recorded first, which needs the extra studies (default: %(default)s)"
 EPISODES, HELD_OUT = 7000, 1000  # of each agent: all, and the last of them, which no technique is trained on
 
 

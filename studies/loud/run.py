@@ -1,8 +1,10 @@
-"""One run: a random world, a fit, what it said, a diagnosis, and the truth; and the tables of all runs."""
+"""Wrong models that say nothing, right ones that are not trusted."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,43 @@ from craftrl.evaluation import confusion
 from craftrl.paper.sweep import Row
 from studies.exact import fitted_aloud, true_bounds
 from studies.loud.cases import CLEAN, Case, draw_case
-from studies.loud.spec import Run
+from studies.study import Study
 from studies.tables import pick, table
+
+SIZES = ("about 1000", "200", "about 3000", "4000:200", "10000:200")
+CLASSES = ("coordinates", "functions")
+FIRST = {"development": 300_000, "fresh": 900_000}  # the first number of a case
+LOOKED_AT = 3  # of so many seeds one is of a development world
+
+
+@dataclass(frozen=True)
+class Run:
+    """One random world, one fit, one diagnosis.
+
+    worlds       "development": of those on which tests and levels were chosen; "fresh": never looked at before
+    encoders     the class: "coordinates", or a list of "functions"
+    bounds       "chosen" from the data, or "known": those of the unbroken world
+    size         trajectories of the agents (`cases.draw_case`)
+    n_resamples  refits for the diagnosis
+    """
+
+    worlds: str
+    encoders: str
+    bounds: str
+    size: str
+    seed: int
+    n_resamples: int = 8
+
+
+def runs(args: argparse.Namespace) -> list[Run]:
+    """Every third model gets the true bounds, sizes take turns, and both classes see the same data."""
+    return [
+        Run(worlds, encoders, "known" if i % 3 == 2 else "chosen", SIZES[i % len(SIZES)], first + i)
+        for worlds, first in FIRST.items()
+        for i in range(args.seeds if worlds == "fresh" else -(-args.seeds // LOOKED_AT))
+        for encoders in CLASSES
+    ]
+
 
 GOOD = 0.95  # of every state's observations read right
 GROUPS = ("wrong", "too few states", "right, broken", "right")
@@ -130,3 +167,6 @@ def report(rows: list[Row]) -> str:
 def warnings_and_trust(rows: Sequence[Row]) -> str:
     """Models, those that `fit` warned of, those that `diagnose` trusts."""
     return f"{len(rows)} | {sum(row['warned'] for row in rows)} | {len(pick(rows, verdict='trust'))}"
+
+
+STUDY = Study("loud", runs, run_one, report, 10, 150)

@@ -17,10 +17,11 @@ from craftrl import CRAFT
 from craftrl.deploy import StateObservation
 from craftrl.envs import PixelsExBMDP
 from craftrl.envs.gym import ExBMDPEnv
+from craftrl.paper.sweep import run_sweep
 from examples.goals import ReachState, steps_to, success_rate
 from examples.q_learning import TabularQ, learned_states
 from studies.planning.opponents import Curve, learn
-from studies.study import run_sweep
+from studies.study import commit
 
 # The far corner, where walls stop whoever goes too far, and a cell in the middle, where nothing does.
 GOALS = {"3x3, corner": (6, 3, 2, (2, 2)), "4x4, corner": (10, 4, 4, (3, 3)), "4x4, middle": (10, 4, 4, (2, 2))}
@@ -76,4 +77,4 @@ def run_one(run: Run) -> dict[str, Any]:
 if __name__ == "__main__":
     learners = ["Q-table on states", *LEARNERS]
     settings = [Run(goal, learner, seed) for learner in learners for goal in GOALS for seed in range(3)]
-    run_sweep("policies", settings, run_one, sys.argv[1])
+    run_sweep("policies", settings, run_one, sys.argv[1], commit=commit())

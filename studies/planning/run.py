@@ -1,4 +1,7 @@
-"""One run of the study of planning: fit a technique once, then measure what it reaches with each number of labels."""
+"""Labelled transitions needed to reach goals, with states learned from videos.
+
+A technique is fitted once; then it is measured what it reaches with each number of labels.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,9 @@ from studies.agreement import accuracy_by_group, agreement
 from studies.planning.arenas import Arena, arena_of
 from studies.planning.encoders import TRUE, accuracy_of, fitted, training_of
 from studies.planning.report import LEVEL, draw, report
-from studies.planning.spec import ENCODERS, Run
+from studies.planning.spec import ENCODERS, Run, options, runs
 from studies.planning.trials import curves, moves_of, random_success
-
-__all__ = ["draw", "report", "run_one"]
+from studies.study import Study
 
 WITH_LATENT = ("craft", "true")  # whose latent actions are tried as well
 
@@ -101,3 +103,22 @@ def _of_rewards(run: Run, arena: Arena, goal: int, moves: StateGraph) -> dict[st
         "steps_needed": steps_to(LEVEL, curve),
         "goal_distance": int(dijkstra(moves.total, indices=arena.start, unweighted=True)[goal]),
     }
+
+
+STUDY = Study(
+    "planning",
+    runs,
+    run_one,
+    report,
+    2,
+    3,
+    " in larger worlds: 4x4 cells, four rooms, MiniGrid, Freeway",
+    draw,
+    options,
+    (
+        "--workers 2",
+        "--worlds pixels --techniques craft ppo dqn --seeds 3",
+        "--worlds pixels --techniques craft latent-action --walkers 0 2 4 8",
+        "--full --device cuda --out results/planning-full",
+    ),
+)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from craftrl.arguments import natural, positive
 from craftrl.errors import InvalidParameterError, require
-from studies.games.spec import DATA
-from studies.study import Study
+from studies.games.data import DATA, collect_missing
 from studies.techniques import RIVALS
 
 ENCODERS = {"craft": "CRAFT", "true": "true states", **RIVALS}
@@ -91,8 +90,6 @@ def runs(args: argparse.Namespace) -> list[Run]:
     if set(REWARDS) & set(args.techniques or ()):
         require("stable_baselines3", "policies")
     if games := [name for name in chosen if name in GAMES]:
-        from studies.games.data import collect_missing
-
         collect_missing(args.data, games, args.workers, not args.quiet)
     return [
         replace(
@@ -113,20 +110,3 @@ def runs(args: argparse.Namespace) -> list[Run]:
         for walkers in (args.walkers if args.walkers and world.world in ("pixels", "rooms") else [world.walkers])
         for technique in args.techniques or (EXACT if world.world == "multimaze" else DEFAULT)
     ]
-
-
-STUDY = Study(
-    "planning",
-    "labelled transitions needed to reach goals, with states learned from videos",
-    runs,
-    2,
-    3,
-    " in larger worlds: 4x4 cells, four rooms, MiniGrid, Freeway",
-    options,
-    examples=(
-        "--workers 2",
-        "--worlds pixels --techniques craft ppo dqn --seeds 3",
-        "--worlds pixels --techniques craft latent-action --walkers 0 2 4 8",
-        "--full --device cuda --out results/planning-full",
-    ),
-)

@@ -1,10 +1,12 @@
-"""One run: a small world in pixels, a fit, what `diagnose` says of it, and of the same model with planted faults."""
+"""Which models of videos are trusted, right ones and wrong ones."""
 
 from __future__ import annotations
 
+import argparse
 import zlib
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,73 @@ from craftrl import CRAFT, NeuralOracle, TrajectoryDataset
 from craftrl.arrays import Bools, Ints, Observations
 from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.envs import Collection, PixelsExBMDP, collect
+from craftrl.errors import require
 from craftrl.estimators.base import ByStep
 from craftrl.evaluation import accuracy, state_accuracies
 from craftrl.paper.sweep import Row, seed_of
 from studies.exact import fitted_aloud
 from studies.rivals import cut, training_of
+from studies.study import Study
 from studies.tables import pick, table, unfolded
-from studies.verdicts.spec import CLEAN, Run
 from studies.worlds.violations import VIOLATIONS
+
+CLEAN = "none"
+TOO_FEW = 50  # trajectories per agent
+# Cells a side and trajectories per agent, and how these are cut.
+DATA_SIZES = {3: (TOO_FEW, 400, 1000), 4: (600, 1200)}
+CUTS = {3: ("whole", "clips", "unequal"), 4: ("whole", "clips")}
+# What is broken in 400 trajectories of 3x3 cells, and by how much: agents recorded under other light, or one of
+# `studies.worlds.violations`.
+BROKEN = {
+    "light": (15, 60),
+    "mislabelled": (0.1, 0.35),
+    "slips": (0.2,),
+    "leaks": (0.3, 1.0),
+    "agreement": (0.5,),
+    "alike": (0.5, 1.0),
+    "noise": (0.5,),
+    "corrupted": (0.2,),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit, and its verdict.
+
+    size       cells a side
+    n          trajectories per agent
+    violation  what is broken in the data, and by how much (`extent`)
+    planted    the number of the first of two faults that are planted in the model, where it is right; -1 for none
+    """
+
+    size: int
+    n: int
+    cut: str
+    violation: str
+    extent: float
+    planted: int
+    seed: int
+    device: str
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
+
+
+def runs(args: argparse.Namespace) -> list[Run]:
+    """Seed by seed, so that an unfinished sweep has seen all kinds; faults take turns, data is broken at even seeds."""
+    require("torch", "neural")
+    clean = [(size, n, how) for size, sizes in DATA_SIZES.items() for how in CUTS[size] for n in sizes]
+    broken = [(violation, extent) for violation, extents in BROKEN.items() for extent in extents]
+    found = []
+    for seed in range(args.seeds):
+        for i, (size, n, how) in enumerate(clean):
+            planted = -1 if n == TOO_FEW else 2 * (seed + i)
+            found.append(Run(size, n, how, CLEAN, 0.0, planted, seed, args.device))
+        if seed % 2 == 0:
+            found += [Run(3, 400, "whole", *what, -1, seed, args.device) for what in broken]
+    return found
+
 
 HORIZON = 10
 HELD_OUT = 500  # trajectories per agent on which states are compared with the truth
@@ -176,3 +237,14 @@ def report(rows: list[Row]) -> str:
     if doubted:
         blocks += ["What speaks against right models.", table(doubted, "finding", "", verdicts, VERDICTS)]
     return "\n\n".join(blocks)
+
+
+STUDY = Study(
+    "verdicts",
+    runs,
+    run_one,
+    report,
+    8,
+    options=options,
+    examples=("--seeds 1 --workers 2", "--device cuda --workers 12"),
+)

@@ -1,9 +1,11 @@
-"""One run: fit exact CRAFT at the population bounds, compare states and graph with the truth; and the table of all."""
+"""Trajectories needed in the combination lock and the multi-maze."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,11 +16,42 @@ from craftrl.evaluation import accuracy_by_step, state_accuracies_by_step, state
 from craftrl.paper import chance_accuracy
 from craftrl.paper.sweep import Row, seed_of
 from studies.exact import class_of, true_bounds
+from studies.study import Study
 from studies.tables import grouped, mean, percent, table, worst
 from studies.worlds.graphs import match_to_truth, recovery, tables_of
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.multimaze import MultiMazeExBMDP
-from studies.worlds.spec import Run
+
+SIZES = {
+    "lock": (500, 1000, 2000, 4000, 8000, 16_000),
+    "multimaze": (5000, 10_000, 20_000, 40_000),
+}
+HORIZON = {"lock": 10, "multimaze": 8}
+COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit of exact CRAFT in one world, on `size` trajectories per agent, at the agents' population bounds."""
+
+    world: str
+    coupling: Literal["independent", "chain"]
+    size: int
+    seed: int
+    horizon: int
+    alpha: float = 1.0
+
+
+def runs(args: argparse.Namespace) -> list[Run]:
+    """Both couplings at all sizes of each world, seed by seed."""
+    return [
+        Run(world, coupling, size, seed, HORIZON[world])
+        for seed in range(args.seeds)
+        for world, sizes in SIZES.items()
+        for size in sizes
+        for coupling in COUPLINGS
+    ]
+
 
 WORLDS = {"lock": LockExBMDP, "multimaze": MultiMazeExBMDP}
 RECOVERED = ("accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall")
@@ -86,3 +119,6 @@ def report(rows: list[Row]) -> str:
 def recovered(rows: Sequence[Row]) -> str:
     """Accuracy, and how many runs have no held-out error, all numbers of states right and the true graph."""
     return f"{worst(rows)} | {sum(all(row[name] == 1 for name in RECOVERED) for row in rows)} of {len(rows)}"
+
+
+STUDY = Study("worlds", runs, run_one, report, 3, 10)

@@ -14,7 +14,7 @@ from command_line import complaint, craftrl, run
 from craftrl.cli import reproduce as catalogue
 
 ROOT = Path(__file__).parents[2]
-SPEC = """
+STUDY = """'how often a coin shows heads'
 from dataclasses import dataclass
 
 from studies.study import Study
@@ -25,20 +25,15 @@ class Toss:
     seed: int
 
 
-STUDY = Study(
-    name="coins",
-    summary="how often a coin shows heads",
-    runs=lambda args: [Toss(seed) for seed in range(args.seeds)],
-    seeds=4,
-)
-"""
-RUN = """
 def run_one(toss):
     return {"heads": toss.seed % 2}
 
 
 def report(rows):
     return f"{sum(row['heads'] for row in rows)} heads"
+
+
+STUDY = Study("coins", lambda args: [Toss(seed) for seed in range(args.seeds)], run_one, report, seeds=4)
 """
 
 
@@ -52,7 +47,7 @@ def installed(tmp_path, monkeypatch):
 
 def test_a_clone_has_the_papers_table_first_and_every_study_of_its_folders():
     found = catalogue.available_studies()
-    folders = {spec.parent.name for spec in ROOT.glob("studies/*/spec.py")}
+    folders = {module.parent.name for module in ROOT.glob("studies/*/run.py")}
     assert next(iter(found)) == "table1"
     assert {name.replace("-", "_") for name in list(found)[1:]} == folders
     listed = craftrl("reproduce --help")
@@ -70,7 +65,7 @@ def test_without_a_clone_the_others_are_refused_in_a_sentence(installed):
 
 def test_somebody_elses_folder_is_left_alone(installed):
     (installed / "studies" / "mine").mkdir(parents=True)
-    (installed / "studies" / "mine" / "spec.py").write_text("raise AssertionError('imported')\n")
+    (installed / "studies" / "mine" / "run.py").write_text("raise AssertionError('imported')\n")
     assert list(catalogue.available_studies()) == ["table1"]
 
 
@@ -82,8 +77,7 @@ def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path
     for folder in (study, study.parent):
         (folder / "__init__.py").touch()
     shutil.copy(ROOT / "studies" / "study.py", study.parent)
-    (study / "spec.py").write_text(SPEC)
-    (study / "run.py").write_text(RUN)
+    (study / "run.py").write_text(STUDY)
     line = [sys.executable, "-m", "craftrl", *["reproduce", "coins", "--workers", "2", "--quiet"]]
     given = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "PYTHONSAFEPATH": "1"}
     done = subprocess.run(line, cwd=tmp_path / "here", env=given, capture_output=True, text=True, check=False)
@@ -105,7 +99,7 @@ def test_a_wheel_is_small_and_holds_no_study():
     """What setuptools packs is what lies in src; packed as a wheel is, it stays small."""
     package = ROOT / "src" / "craftrl"
     files = [path for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
-    assert not [path for path in files if path.name == "spec.py" or "studies" in path.relative_to(ROOT).parts]
+    assert not [path for path in files if "studies" in path.relative_to(ROOT).parts]
     with zipfile.ZipFile(buffer := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path in files:
             wheel.write(path, path.relative_to(package))

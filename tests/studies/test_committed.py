@@ -47,11 +47,11 @@ def rows_of(path):
 
 @pytest.mark.parametrize(("name", "known"), list(first_rows()))
 def test_the_code_still_gives_committed_rows(name, known):
-    Run = import_module(f"studies.{name}.spec").Run
-    settings = {field.name: known[field.name] for field in fields(Run)}
+    study = import_module(f"studies.{name}.run")
+    settings = {field.name: known[field.name] for field in fields(study.Run)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        found = {**settings, **import_module(f"studies.{name}.run").run_one(Run(**settings)), "commit": known["commit"]}
+        found = {**settings, **study.run_one(study.Run(**settings)), "commit": known["commit"]}
     assert {name: found[name] for name in known} == known  # rows may be older than the last measure
 
 

@@ -48,8 +48,8 @@ TINY = {
 
 @pytest.mark.parametrize("name", TINY)
 def test_the_command_runs_reports_and_draws(name, tmp_path, monkeypatch, capsys):
-    spec = import_module(f"studies.{name}.spec")
-    monkeypatch.setattr(spec, "STUDY", replace(spec.STUDY, runs=lambda args: TINY[name]))
+    study = import_module(f"studies.{name}.run")
+    monkeypatch.setattr(study, "STUDY", replace(study.STUDY, runs=lambda args: TINY[name]))
     assert main(["reproduce", name.replace("_", "-"), "--quiet", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "rows.jsonl").read_text().count("\n") == len(TINY[name])
     report = (tmp_path / "report.md").read_text()
@@ -62,7 +62,7 @@ def test_the_command_runs_reports_and_draws(name, tmp_path, monkeypatch, capsys)
 
 @pytest.mark.parametrize("name", TINY)
 def test_a_sweep_names_every_run_once(name):
-    study = import_module(f"studies.{name}.spec").STUDY
+    study = import_module(f"studies.{name}.run").STUDY
     parser = argparse.ArgumentParser()
     study.add_arguments(parser)
     for line in (["--seeds", "4"], ["--seeds", "8", *(["--full"] if study.full_seeds else [])]):

@@ -23,7 +23,7 @@ def test_an_unwritable_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_run_that_cannot_be_drawn_is_told_and_leaves_nothing(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("studies.figures.paper.MAX_STATES", 2)
+    monkeypatch.setattr("studies.figures.run.MAX_STATES", 2)
     assert main(["reproduce", "figures", "--n", "1500", "--out", str(tmp_path / "new")]) == 2
     assert "shows at most 2 states a step; the run with --seed 1 and --n 1500 has 3" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -2,18 +2,16 @@
 
 import argparse
 import re
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from craftrl.errors import CraftError, InvalidParameterError
-from craftrl.paper.sweep import seed_of
+from craftrl.paper.sweep import run_sweep, seed_of
 from studies import study
-from studies.study import Study, commit, read_rows, run_sweep
+from studies.study import Study, commit, read_rows
 
 
 @dataclass(frozen=True)
@@ -32,24 +30,15 @@ def run_one(toss):
 
 COINS = Study(
     "coins",
-    "how often a coin shows heads",
     lambda args: [Toss(args.bias, seed) for seed in range(args.seeds)],
+    run_one,
+    lambda rows: f"{sum(row['heads'] for row in rows)} heads in {len(rows)} tosses",
     3,
     8,
     " and patience",
+    lambda rows, out: (out / "heads.png").write_bytes(b"\x89PNG"),
     lambda parser: parser.add_argument("--bias", type=float, default=0.5),
 )
-
-
-@pytest.fixture
-def coins(monkeypatch):
-    """The module of the study."""
-    module = ModuleType("coins")
-    module.run_one = run_one
-    module.report = lambda rows: f"{sum(row['heads'] for row in rows)} heads in {len(rows)} tosses"
-    module.draw = lambda rows, out: (out / "heads.png").write_bytes(b"\x89PNG")
-    monkeypatch.setitem(sys.modules, "studies.coins.run", module)
-    return module
 
 
 def reproduce(of, *argv):
@@ -77,7 +66,7 @@ def counted(ran, killer=None):
     return run
 
 
-def test_a_study_runs_reports_draws_and_says_where(coins, tmp_path, capsys):
+def test_a_study_runs_reports_draws_and_says_where(tmp_path, capsys):
     text = reproduce(COINS, "--bias", "1", "--out", str(tmp_path))
     written = f"Written to {tmp_path}: heads.png, report.md, rows.jsonl."
     assert capsys.readouterr().out == f"3 heads in 3 tosses\n\n{written}\n"
@@ -95,27 +84,26 @@ def test_a_study_runs_reports_draws_and_says_where(coins, tmp_path, capsys):
     assert [len(read_rows(tmp_path / name / "rows.jsonl")) for name in ("all", "two")] == [8, 2]
 
 
-def test_the_report_is_there_where_pictures_cannot_be_drawn_and_a_study_may_have_none(coins, tmp_path, capsys):
+def test_the_report_is_there_where_pictures_cannot_be_drawn_and_a_study_may_have_none(tmp_path, capsys):
     def fails(rows, out):
         raise RuntimeError
 
-    coins.draw = fails
     with pytest.raises(RuntimeError):
-        reproduce(COINS, "--out", str(tmp_path / "one"))
+        reproduce(replace(COINS, draw=fails), "--out", str(tmp_path / "one"))
     assert "heads in 3 tosses" in capsys.readouterr().out
-    del coins.draw
-    text = reproduce(Study("coins", "", lambda args: TOSSES, 3), "--out", str(tmp_path / "two"))
+    text = reproduce(Study("coins", lambda args: TOSSES, run_one, COINS.report, 3), "--out", str(tmp_path / "two"))
     assert sorted(contents(tmp_path / "two")) == ["report.md", "rows.jsonl"]
     assert "full" not in text
 
 
 def test_every_row_names_the_commit_that_made_it(tmp_path, monkeypatch):
-    rows = sweep(TOSSES[:2], run_one, tmp_path)
-    assert re.fullmatch(r"[0-9a-f]{8}\+?", commit())
-    assert {row["commit"] for row in rows} == {commit()}
-    monkeypatch.setattr(study, "commit", lambda: "0123abcd")
-    assert [row["commit"] for row in sweep(TOSSES[:3], run_one, tmp_path)] == [commit(), commit(), "0123abcd"]
     path = tmp_path / "rows.jsonl"
+    reproduce(COINS, "--seeds", "2", "--out", str(tmp_path))
+    assert re.fullmatch(r"[0-9a-f]{8}\+?", commit())
+    assert {row["commit"] for row in read_rows(path)} == {commit()}
+    monkeypatch.setattr(study, "commit", lambda: "0123abcd")
+    reproduce(COINS, "--seeds", "3", "--out", str(tmp_path))
+    assert [row["commit"] for row in read_rows(path)] == [commit(), commit(), "0123abcd"]
     path.write_text('{"seed": 0}\n{"seed": 1, "commit": "89abcdef"}\n')
     study.stamp(path)
     assert [row["commit"] for row in read_rows(path)] == ["0123abcd", "89abcdef"]
@@ -155,7 +143,9 @@ def test_any_number_of_workers_writes_the_same_files_and_each_keeps_to_one_threa
 def test_torch_keeps_to_one_thread_in_this_process_too(tmp_path):
     torch = pytest.importorskip("torch")
     torch.set_num_threads(2)
-    assert sweep(TOSSES[:1], lambda toss: {"threads": torch.get_num_threads()}, tmp_path)[0]["threads"] == 1
+    threads = replace(COINS, run_one=lambda toss: {"heads": 0, "threads": torch.get_num_threads()})
+    reproduce(threads, "--seeds", "1", "--out", str(tmp_path))
+    assert read_rows(tmp_path / "rows.jsonl")[0]["threads"] == 1
 
 
 @pytest.mark.parametrize("killer", [KeyboardInterrupt, MemoryError])

@@ -17,12 +17,11 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.evaluation import accuracy, state_accuracies
 from craftrl.oracles.network.trunks import new_trunk
 from studies import objectives, rivals
-from studies.ablations.run import model_of
-from studies.ablations.spec import PARTS
-from studies.ablations.spec import Run as Ablation
+from studies.ablations.run import PARTS, model_of
+from studies.ablations.run import Run as Ablation
 from studies.games import data as recordings
 from studies.objectives import Shapes
-from studies.pixels import spec as pixels
+from studies.pixels import run as pixels
 from studies.pixels.run import data_of
 from studies.rivals import cut
 from studies.study import read_rows
@@ -106,7 +105,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(line, message,
 
 def test_the_study_of_ablations(tmp_path, monkeypatch, capsys):
     tiny = Ablation("default", "clips", 0, 40, 2, 8, 1, "cpu")
-    monkeypatch.setattr("studies.ablations.spec.Run", lambda *given, **named: tiny)
+    monkeypatch.setattr("studies.ablations.run.Run", lambda *given, **named: tiny)
     monkeypatch.setattr("studies.ablations.run.Training", lambda **given: Training(epochs=2, **given))
     assert reproduce(tmp_path, "ablations --parts default --cuts clips --seeds 1")[0]["true"] == 4
     report = capsys.readouterr().out
@@ -115,9 +114,9 @@ def test_the_study_of_ablations(tmp_path, monkeypatch, capsys):
 
 
 def test_the_study_of_verdicts(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("studies.verdicts.spec.DATA_SIZES", {3: (50, 60)})
-    monkeypatch.setattr("studies.verdicts.spec.CUTS", {3: ("unequal",)})
-    monkeypatch.setattr("studies.verdicts.spec.BROKEN", {"light": (15,), "alike": (1.0,)})
+    monkeypatch.setattr("studies.verdicts.run.DATA_SIZES", {3: (50, 60)})
+    monkeypatch.setattr("studies.verdicts.run.CUTS", {3: ("unequal",)})
+    monkeypatch.setattr("studies.verdicts.run.BROKEN", {"light": (15,), "alike": (1.0,)})
     monkeypatch.setattr("studies.verdicts.run.training_of", lambda *run: Training(epochs=2, device="cpu"))
     rows = reproduce(tmp_path, "verdicts --seeds 1")
     assert [row["violation"] for row in rows] == ["none", "none", "light", "alike"]

@@ -1,12 +1,14 @@
 """`craftrl reproduce STUDY`: the paper's table, and every study of a clone.
 
-Table 1 comes with the package. A study of a clone is a folder `studies/NAME` whose `spec.py` defines `STUDY`, an object
-with a name and a summary that adds its options to a parser and runs with them.
+Table 1 comes with the package. A study of a clone is a module `studies/NAME/run.py` that defines `STUDY`, an object
+that adds its options to a parser and runs with them. Only the study that was asked for is imported; the others are
+listed by the first lines of their modules.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,6 +21,7 @@ from craftrl.arguments import positive
 from craftrl.errors import InvalidParameterError
 
 SOURCE = Path(__file__).parents[2]  # `src` of a clone, or where pip installs packages
+TABLE_1 = "table1"
 HELP = """\
 examples:
   craftrl reproduce table1 --seeds 12 --workers 2
@@ -31,18 +34,12 @@ folder studies/ of a clone of craftrl, and are found there."""
 class Study(Protocol):
     """What can be run again."""
 
-    name: str
-    summary: str
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
     def main(self, args: argparse.Namespace) -> None: ...
 
 
 class Table1:
     """The paper's table."""
-
-    name = "table1"
-    summary = "the paper's Table 1 beside ours: CRAFT and its two shortcuts"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         sizes = "trajectories per agent (default: 500 1000 5000)"
@@ -70,24 +67,31 @@ def parsed(words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
     """The study that was asked for, and its options."""
     parser = _Parser(prog="craftrl reproduce", description="Run a study again.", epilog=HELP)
     commands = parser.add_subparsers(dest="study", metavar="STUDY", required=True, parser_class=_Parser)
-    studies = available_studies()
-    for name, study in studies.items():
-        study.add_arguments(commands.add_parser(name, help=study.summary, description=study.summary))
-    args = parser.parse_args(words)
-    return studies[args.study], args
+    study: Study = Table1()
+    for name, summary in available_studies().items():
+        command = commands.add_parser(name, help=summary, description=summary)
+        if words and words[0] == name:
+            if name != TABLE_1:
+                study = import_module(f"studies.{name.replace('-', '_')}.run").STUDY
+            study.add_arguments(command)
+    return study, parser.parse_args(words)
 
 
-def available_studies() -> dict[str, Study]:
-    """The studies that can be run here by name, the paper's table first."""
-    clone = [SOURCE.parent] if SOURCE.name == "src" else []
-    for root in (*clone, Path.cwd()):
-        specs = [spec for spec in sorted(root.glob("studies/*/spec.py")) if "\nSTUDY = " in spec.read_text()]
-        if specs:
+def available_studies() -> dict[str, str]:
+    """What each study shows that can be run here, by its name; the paper's table first."""
+    found = {TABLE_1: "The paper's Table 1 beside ours: CRAFT and its two shortcuts"}
+    for root in (*([SOURCE.parent] if SOURCE.name == "src" else []), Path.cwd()):
+        modules = {path.parent.name: path.read_text() for path in sorted(root.glob("studies/*/run.py"))}
+        if studies := {name: text for name, text in modules.items() if "\nSTUDY = " in text}:
             if str(root) not in sys.path:
                 sys.path.insert(0, str(root))  # workers start with a copy of this list
-            studies = [Table1(), *(import_module(f"studies.{spec.parent.name}.spec").STUDY for spec in specs)]
-            return {study.name: study for study in studies}
-    return {Table1.name: Table1()}
+            return found | {name.replace("_", "-"): _summary(text) for name, text in studies.items()}
+    return found
+
+
+def _summary(module: str) -> str:
+    """The first line of its docstring."""
+    return (ast.get_docstring(ast.parse(module)) or "").partition("\n")[0].rstrip(".")
 
 
 class _Parser(argparse.ArgumentParser):

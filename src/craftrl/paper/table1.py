@@ -5,30 +5,25 @@ Paper: Section 4, Table 1, Appendix D
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from craftrl import CRAFT, CoordinateOracle
-from craftrl.arguments import check_target
-from craftrl.data.files import check_writable, plain_os_errors, write_json, write_text
+from craftrl.data.files import write_json
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.errors import AssumptionWarning, InvalidParameterError
+from craftrl.errors import AssumptionWarning
 from craftrl.evaluation import population_accuracy, population_state_accuracies, state_summary
 from craftrl.figures import BLUE, GREEN, INK, RED, chance_line, picture
 from craftrl.paper.baselines import PairedObservation, SingleObservation
-from craftrl.paper.sweep import MIN_SEEDS, Row, estimate, seed_of
+from craftrl.paper.sweep import MIN_SEEDS, Row, estimate, run_sweep, seed_of
 from craftrl.paper.theorem import chance_accuracy
-from craftrl.progress import progress_bar
 
 NAMES = {"craft": "CRAFT", "single": "Single observation", "paired": "Paired observation"}
 PUBLISHED = {
@@ -75,45 +70,14 @@ def reproduce_table1(
     steps and `features` bits, `workers` of them at a time; `quiet` goes without a progress bar. Every row is written as
     soon as its run is done: the same call goes on where it was stopped.
     """
-    folder = check_target("The results folder", out)
-    there = sorted(path.name for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
-    if there and "rows.jsonl" not in there:
-        raise InvalidParameterError(
-            f"A results folder must be a new one, or an earlier one of table1; {folder} holds other files, such as "
-            f"{there[0]}; choose another folder with --out."
-        )
-    check_writable(folder)
-    path = folder / "rows.jsonl"
     cells = [(technique, size, seed) for seed in range(seeds) for size in dict.fromkeys(sizes) for technique in NAMES]
-    runs = [Run(*cell, horizon, features) for cell in cells]
-    done = _rows_in(path)
-    todo = [run for run in runs if run not in done]
-    write_text(path, "".join(json.dumps(row) + "\n" for row in done.values()))  # without a line that a kill cut short
-    with progress_bar(total=len(runs), initial=len(runs) - len(todo), desc="table1", unit="run", disable=quiet) as bar:
-        for run, result in zip(todo, Parallel(workers, return_as="generator")(delayed(run_one)(run) for run in todo)):
-            done[run] = {**asdict(run), **result}
-            with plain_os_errors(path), path.open("a") as file:
-                file.write(json.dumps(done[run]) + "\n")
-            bar.update()
-    rows = [done[run] for run in runs]
+    rows = run_sweep("table1", [Run(*cell, horizon, features) for cell in cells], run_one, out, workers, not quiet)
     given = f"--seeds {seeds} --sizes {' '.join(map(str, sizes))} --horizon {horizon} --features {features}"
     table = table_of(rows, f"craftrl reproduce table1 {given}")
-    others = [row for run, row in done.items() if run not in set(runs)]  # of seeds or sizes that an earlier call had
-    write_text(path, "".join(json.dumps(row) + "\n" for row in [*rows, *others]))
-    write_json(folder / "table.json", table)
+    write_json(Path(out) / "table.json", table)
     print(f"Average encoder accuracy in percent, H = {horizon}, M = {features}, {seeds} seeds\n\n{report(table)}")
-    draw(table, folder / "table1.png")
+    draw(table, Path(out) / "table1.png")
     print(f"\nWritten to {out}: table.json, table1.png and one row per run.")
-
-
-def _rows_in(path: Path) -> dict[Run, Row]:
-    """The rows that were written before, by their runs; a line that a kill cut short is no row."""
-    found: dict[Run, Row] = {}
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
-        with suppress(ValueError, TypeError, KeyError):
-            row = dict(json.loads(line))
-            found[Run(*(row[field.name] for field in fields(Run)))] = row
-    return found
 
 
 def run_one(run: Run) -> dict[str, Any]:
