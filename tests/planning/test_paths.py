@@ -46,6 +46,13 @@ def test_the_shortest_path_and_the_most_reliable_one_differ():
     assert plan_path(g, 0, {3}, by="reliable", horizon=2).nodes == (0, 1, 3)  # what three moves do in two is not
 
 
+def test_no_move_is_made_up_where_most_states_have_one_to_most_others():
+    pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (1, 3), (2, 1), (2, 3), (3, 2)]
+    g = grounded(graph(pairs, 4), 3, chances=[98, 60, 98, 98, 70, 98, 98, 98])
+    assert plan_path(g, 0, {3}, by="reliable").nodes == (0, 1, 2, 3)
+    assert plan_path(g, 0, {3}, by="reliable", horizon=2).nodes == (0, 1, 3)
+
+
 def test_of_equally_short_paths_the_more_reliable_one_is_taken():
     for better in (0, 1):
         pairs = [(0, 1), (0, 2), (1, 3), (2, 3)]

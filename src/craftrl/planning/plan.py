@@ -81,7 +81,8 @@ def plan_path(
     if horizon is not None and len(path) - 1 > horizon:
         # in a copy of the graph for each number of moves every path is short enough
         copies = [copy * graph.n + node for copy in range(horizon + 1) for node in ends]
-        path = [node % graph.n for node in _cheapest(kron(eye(horizon + 1, k=1), ways), int(start), copies)]
+        ways = kron(eye(horizon + 1, k=1), ways, format="csr")  # else of many moves a dense one, in which none costs 0
+        path = [node % graph.n for node in _cheapest(ways, int(start), copies)]
     if not path:
         raise _unreachable(graph, known, int(start), goal, horizon)
     row = {move: i for i, move in enumerate(zip(known.s.tolist(), known.t.tolist()))}
