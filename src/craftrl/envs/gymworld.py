@@ -11,7 +11,6 @@ Paper: Equation 1 (the noise-free policy property)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -168,17 +167,16 @@ def play_episodes(
     env_seed, u = noise_rng.integers(MAX_SEED, size=n), latent_rng.random((n, world.H - 1))
     whose = ((k, i) for k, m in enumerate(counts) for i in range(m))
     draws = [Draw(*of, *drawn) for of, drawn in zip(whose, zip(env_seed.tolist(), u))]
-    with progress_bar(total=n, desc="collect", unit="episode") if progress else nullcontext() as bar:
-        count: Callable[[int], Any] = bar.update if bar is not None else lambda done: None
+    with progress_bar(total=n, desc="collect", unit="episode", disable=not progress) as bar:
         if workers == 1:
-            return _play(world, policies, draws, count)
+            return _play(world, policies, draws, bar.update)
         from joblib import Parallel, delayed
 
         size, found = -(-n // (workers * BLOCKS_PER_WORKER)), []
         parallel = Parallel(workers, backend="loky", return_as="generator", batch_size=1)
         blocks = (draws[start : start + size] for start in range(0, n, size))
         for episodes in parallel(delayed(_play)(world, policies, block) for block in blocks):
-            count(len(episodes[0]))
+            bar.update(len(episodes[0]))
             found.append(episodes)
     x, lengths, states, actions = map(np.concatenate, zip(*found))
     return x, lengths, states, actions

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,22 +98,22 @@ def train(
     chunks_held = np.array_split(held_out, max(1, math.ceil(len(held_out) / (4 * size))))
     tell(name, trained=(part[0] + t / most) / part[1])
     bar = _bar(training, name, most, t)
+    epochs = (training.rng(name, epoch).permutation(learned) for epoch in count(t // per_epoch))
+    minibatches = (rows for shuffled in epochs for rows in np.array_split(shuffled, per_epoch))
+    coming = islice(minibatches, t % per_epoch, None)
     while t < most and not (stale >= PATIENCE and t >= MIN_MINIBATCHES):
-        first, until, chunks = t // per_epoch * per_epoch, min(t + EVALUATE_EVERY, most), list[Ints]()
-        while first + len(chunks) < until:
-            epoch = (first + len(chunks)) // per_epoch
-            chunks += np.array_split(training.rng(name, epoch).permutation(learned), per_epoch)
+        chunks = list(islice(coming, min(EVALUATE_EVERY, most - t)))
         module.train()
         own_noise = f"-rank-{here()[0]}" if here()[0] else ""
         with seeded(training, f"{name}-{t}{own_noise}", device), _enough_memory():
-            for batch in batches(chunks[t - first : until - first], True):
+            for batch in batches(chunks, True):
                 t += 1
                 tell(name, trained=(part[0] + t / most) / part[1])
                 optimiser.param_groups[0]["lr"] = training.lr * min(1.0, t / WARM_UP)
                 optimiser.zero_grad(set_to_none=True)
                 with training.precision(device):
-                    summed, count = (None, 0.0) if batch is None else loss(module, batch)
-                descend(summed, count, parameters)
+                    summed, n_summed = (None, 0.0) if batch is None else loss(module, batch)
+                descend(summed, n_summed, parameters)
                 optimiser.step()
                 with torch.no_grad():
                     for a, b in zip(average.parameters(), module.parameters()):
@@ -132,11 +133,9 @@ def train(
             best, lowest = copy.deepcopy(average.state_dict()), held
         parts = {"module": module.state_dict(), "average": average.state_dict(), "optimiser": optimiser.state_dict()}
         checkpoint.save({**parts, "best": best, "stand": {"t": t, "best": lowest, "stale": stale}})
-        if bar is not None:
-            bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
-            bar.update(t - bar.n)
-    if bar is not None:
-        bar.close()
+        bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
+        bar.update(t - bar.n)
+    bar.close()
     module.load_state_dict(best)
     module.eval()
     return lowest
@@ -222,7 +221,7 @@ def _enough_memory() -> Iterator[None]:
 
 
 def _bar(training: Training, name: str, total: int, start: int) -> Any:
-    unseen = training.progress is None and not sys.stderr.isatty()
-    if training.progress is False or unseen or watched() or not is_first_rank():  # a fit shows one bar over all of them
-        return None
-    return progress_bar(total=total, initial=start, desc=name, leave=False)
+    """Hidden where a fit shows one bar over all trainings."""
+    wanted = sys.stderr.isatty() if training.progress is None else training.progress
+    hidden = not wanted or watched() or not is_first_rank()
+    return progress_bar(total=total, initial=start, desc=name, leave=False, disable=hidden)
