@@ -110,8 +110,8 @@ def test_the_last_step_that_enough_reach(first, second, reached):
         *((lambda tau, i=i: tau.episode(i), r"i must be one of 0..5") for i in (-1, 6, 0.5, True)),
         *((lambda tau, H=H: tau.first_steps(H), r"horizon must lie in 2\.\.4") for H in (1, 5)),
         (lambda tau: tau.rows([6]), r"index must hold numbers in 0..5; \[6\] was given"),
-        (lambda tau: tau.select(np.zeros(6, bool)), r"index must hold numbers of trajectories in 0..5, one at least"),
-        (lambda tau: tau.select([True]), r"index must hold numbers of trajectories in 0..5"),
+        (lambda tau: tau.select(np.zeros(6, bool)), r"index must hold numbers in 0..5, one at least"),
+        (lambda tau: tau.select([True]), r"index must hold numbers in 0..5"),
         (lambda tau: tau.select([0, 1], [0, 0]), "at least two agents; those of 1 were given"),
         *(
             (lambda tau, label=label: tau.select([0, 5], label), r"Each of the 2 .* must have an agent, 0\.\.K-1")
@@ -225,7 +225,7 @@ class Tensor:
         ((None, AGENT), "those of all trajectories have dtype object; convert or fill them"),
         (("nowhere",), "There must be a dataset at nowhere; nothing is there"),
         ((ENDLESS,), "at least two agents"),
-        ((X[0, 0], [0, 1]), r"must have shape \(trajectories, steps, ...\); shape \(2,\) was given"),
+        ((X[0, 0], [0, 1]), r"shape \(trajectories, steps, ...\); those of all trajectories have shape \(2,\)"),
         ((X[:, :1], AGENT), "at least two steps; these have one"),
         ((np.where(X > 3, np.nan, X), AGENT), "must be finite; those of all trajectories contain NaN"),
         (([X[0], X[1, :, :1]], [0, 1]), r"must have one shape; shapes \(2,\) and \(1,\) were given"),
@@ -239,7 +239,7 @@ class Tensor:
         (([ZEROS, np.zeros((3, 4, 5))],), r"must have one shape; shapes \(2,\) and \(5,\) were given"),
         (([ZEROS, ZEROS * np.nan],), "those of agent 1 contain NaN or infinity"),
         (([ZEROS, ZEROS.astype(str)],), "must be numbers in an array, none of them masked; those of agent 1 have"),
-        (([np.zeros(3), np.zeros(3)],), r"shape \(trajectories, steps, ...\); agent 0's has shape \(3,\)"),
+        (([np.zeros(3), np.zeros(3)],), r"shape \(trajectories, steps, ...\); those of agent 0 have shape \(3,\)"),
         (([ZEROS[..., :0]] * 2,), "must have at least one entry"),
     ],
 )

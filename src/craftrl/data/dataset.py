@@ -127,13 +127,7 @@ class TrajectoryDataset:
 
         lengths  (n,): how many observations each trajectory of all agents has; left out, as many as there are
         """
-        given = [as_observations(x, f"agent {k}") for k, x in enumerate(_as_agents(arrays))]
-        for k, x in enumerate(given):
-            if x.ndim < 2:
-                raise InvalidDataError(
-                    f"Each agent's array must have shape (trajectories, steps, ...); agent {k}'s has shape "
-                    f"{x.shape}; give one array per agent, not one trajectory."
-                )
+        given = [as_block(x, f"agent {k}") for k, x in enumerate(_as_agents(arrays))]
         return cls.of(given, np.arange(len(given)), lengths).checked()
 
     @classmethod
@@ -290,10 +284,10 @@ class TrajectoryDataset:
         """
         given = as_array("index", index, "biu")
         mask = given.dtype == bool
-        chosen = np.flatnonzero(given) if mask else as_labels("index", given, 1)
-        if (mask and given.shape != (self.n,)) or not len(chosen) or chosen.min() < 0 or chosen.max() >= self.n:
+        chosen = self._numbers(np.flatnonzero(given) if mask else given)
+        if not len(chosen) or (mask and given.shape != (self.n,)):
             raise InvalidParameterError(
-                f"index must hold numbers of trajectories in 0..{self.n - 1}, one at least; {quoted(index)} was given."
+                f"index must hold numbers in 0..{self.n - 1}, one at least; {quoted(index)} was given."
             )
         label = self.agent[chosen] if agent is None else as_labels("agent", agent, 1)
         if len(label) != len(chosen) or len(np.unique(label)) != label.max() + 1 or label.min() < 0:
@@ -425,5 +419,16 @@ def as_observations(x: ArrayLike, whose: str) -> NDArray[Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InvalidDataError(
             f"Observations must be finite; those of {whose} contain NaN or infinity; drop or fill them first."
+        )
+    return array
+
+
+def as_block(x: ArrayLike, whose: str) -> NDArray[Any]:
+    """x as the observations of several trajectories, (n, steps, *obs), or one sentence on why it is none."""
+    array = as_observations(x, whose)
+    if array.ndim < 2 or array.shape[1] == 0:
+        raise InvalidDataError(
+            f"Trajectories must have shape (trajectories, steps, ...); those of {whose} have shape {array.shape}; give "
+            "one array per agent, not one trajectory."
         )
     return array

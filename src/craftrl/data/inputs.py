@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import quoted
-from craftrl.data.dataset import ONE_AGENT, TrajectoryDataset, as_observations
+from craftrl.data.dataset import ONE_AGENT, TrajectoryDataset, as_block, as_observations
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
@@ -46,8 +46,6 @@ class Grouped:
 
     def as_given(self, values: NDArray[Any]) -> NDArray[Any]:
         """One entry per trajectory of tau, put in the order of the caller's rows."""
-        if np.array_equal(self.rows, np.arange(len(values))):
-            return values
         out = np.empty_like(values)
         out[self.rows] = values
         return out
@@ -64,8 +62,10 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
         return Grouped(tau, np.arange(tau.n), tau.names)
     if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
         raise InvalidDataError("A dataset knows its agents; leave out the labels, or give arrays with labels.")
-    unequal = isinstance(x, (list, tuple)) and plain_array(x) is None
-    tau = _of_one([as_observations(own, f"trajectory {i}")[None] for i, own in enumerate(x)] if unequal else _block(x))
+    if isinstance(x, (list, tuple)) and plain_array(x) is None:
+        tau = _of_one([as_observations(own, f"trajectory {i}")[None] for i, own in enumerate(x)])
+    else:
+        tau = _of_one([as_block(x, "all trajectories")])
     names, label = _labels(agent, tau.n)
     rows = np.argsort(label, kind="stable")
     return Grouped(tau.like(rows, label[rows], tau.H, names).checked(), rows, names)
@@ -81,10 +81,10 @@ def as_trajectories(x: Any, obs_ndim: int) -> TrajectoryDataset:
     array = plain_array(x)
     if isinstance(x, (list, tuple)) and (array is None or array.ndim != obs_ndim + 2):
         return _of_one([as_observations(own, "a trajectory")[None] for own in _episodes(x, obs_ndim)])
-    return _of_one(_block(x))
+    return _of_one([as_block(x, "all trajectories")])
 
 
-def as_block(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def as_padded(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Trajectories as one array (n, H, *obs), whoever made them, and which of their observations are there (n, H)."""
     tau = as_trajectories(x, len(obs_shape))
     if not 1 < tau.H <= H or tau.obs_shape != obs_shape:
@@ -131,15 +131,6 @@ def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
                 f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; {quoted(part)} was "
                 "given."
             )
-
-
-def _block(x: Any) -> list[NDArray[Any]]:
-    """One array (n, H, *obs)."""
-    array = as_observations(x, "all trajectories")
-    if array.ndim < 2 or array.shape[1] == 0:
-        shape = array.shape
-        raise InvalidDataError(f"Trajectories must have shape (trajectories, steps, ...); shape {shape} was given.")
-    return [array]
 
 
 def _of_one(blocks: list[NDArray[Any]]) -> TrajectoryDataset:

@@ -21,7 +21,7 @@ from craftrl.core.labels import Labels, n_labels, renamed
 from craftrl.core.oracle import COUPLINGS, Coupling, OracleCalls, PairFunction, PreparedOracle
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset, as_observations
-from craftrl.data.inputs import Grouped, as_block, as_dataset
+from craftrl.data.inputs import Grouped, as_dataset, as_padded
 from craftrl.data.labels import plain_array
 from craftrl.data.windows import Window, Windows, cut, taken, windows_again
 from craftrl.diagnostics import Diagnosis
@@ -304,7 +304,7 @@ class CRAFT(Learner):
                 f"log_odds needs a model that keeps its log-odds; {self.oracle_!r} keeps none; give `LogOdds.f` in an "
                 "oracle of yours."
             )
-        block, there = as_block(x, len(self.encoders_), self.obs_shape_)
+        block, there = as_padded(x, len(self.encoders_), self.obs_shape_)
         block = self._as_fitted(block) if hasattr(self.encoders_[1], "trunk") else block
         return np.where(there[:, 1:, None], self.f_(block), np.nan)
 
