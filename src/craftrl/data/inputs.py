@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import quoted
-from craftrl.data.dataset import ONE_AGENT, TrajectoryDataset, as_block, as_observations
+from craftrl.data.dataset import TrajectoryDataset, as_block, as_observations
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
@@ -154,6 +154,4 @@ def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
         found = ", ".join(sorted({type(label).__name__ for label in labels}))
         raise InvalidDataError(f"Agent labels must all be numbers, or all be names; labels of type {found} were given.")
     names, label = np.unique(array.astype(str) if array.dtype.kind == "S" else array, return_inverse=True)
-    if len(names) < 2:
-        raise InvalidDataError(ONE_AGENT.format(len(names)))
     return tuple(names.tolist()), label.reshape(-1).astype(np.int64)
