@@ -82,6 +82,11 @@ def test_blocks_begin_at_multiples_of_64_of_an_agents_trajectories():
         assert {rows.start % 500 % 64 for rows, _ in blocks} == {0}
 
 
+def test_agents_arrays_of_unequal_length():
+    x = [np.arange(24).reshape(3, 4, 2), np.arange(20).reshape(2, 5, 2)]
+    assert_is(TrajectoryDataset.from_arrays(x), [0, 0, 0, 1, 1], [*x[0], *x[1]])
+
+
 def test_single_frames_of_many_episodes():
     tau = TrajectoryDataset.from_episodes([[np.array([[i], [10 * i]]) for i in range(k, k + 50)] for k in (0, 50)])
     assert tau.at(2, [70, 3]).tolist() == [[700], [30]]

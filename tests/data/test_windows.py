@@ -44,6 +44,7 @@ def test_the_data_decides(agents, expected):
 
 def test_a_length_of_ones_own_and_none():
     assert cut(dataset([50] * 300, [50] * 300), 10).tau.counts.tolist() == [1500, 1500]
+    assert cut(dataset([3, 5], [4]), 2).tau.lengths.tolist() == [3, 2, 3, 2, 2]  # a frame alone has no neighbour
     assert cut(dataset([3000], [3000]), None) is None
 
 
@@ -60,6 +61,10 @@ def test_every_frame_is_in_one_window_and_labels_come_back():
     for i in range(tau.n):
         assert np.array_equal(back[i, : tau.lengths[i]], tau.episode(i)[:, 0])
         assert (back[i, tau.lengths[i] :] == -1).all()
+    tau.notes, tau.source, tau.start = {"reading": {"stride": 3}}, ["a", "b", "c"], np.array([7, 0, 5])
+    placed = cut(tau).tau
+    assert placed.start[[0, 1, 34, 35]].tolist() == [7, 7 + 3 * 20, 5, 5 + 3 * 20]  # frames of the file
+    assert (placed.source[30], placed.source[34]) == ("a", "c")
     assert cut(short) is None  # windows are not cut again
     assert cut(short, 5) is None
 

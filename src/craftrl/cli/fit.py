@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset
 
 LONG = 10  # minutes of a fit on a CPU from which on a user should know before
-PER_PIXEL = 1e-5  # seconds for a pixel of a frame in a whole fit of images, as measured on two cores
+PER_PIXEL = 3e-6  # seconds for a pixel of a frame in a whole fit of images: 2 to 5 were measured on one core
 KINDS = {"CoordinateOracle": "one entry of each observation", "NeuralOracle": "a network"}
 
 
