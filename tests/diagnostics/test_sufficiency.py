@@ -104,17 +104,23 @@ def test_codes_that_follow_noise_tell_nothing_of_the_agents():
     assert "the state is not as good as the whole observation" in " ".join(found.reasons())
 
 
-@pytest.mark.parametrize("by_step", [False, True])
-def test_two_states_that_are_one_are_named(by_step):
-    split = (CELL == 2) & (WALKER > 1)
+@pytest.mark.parametrize(("cell", "by_step"), [(2, False), (2, True), (3, False)])
+def test_two_states_that_are_one_are_named(cell, by_step):
+    """Also where the noise that splits them persists, and agents stay in the cell."""
+    split = (cell == CELL) & (WALKER > 1)
     if by_step:
         split[:, :3] = split[:, 4:] = False
     found = check(np.where(split, CELLS, CELL), by_step=by_step)
-    assert [found.named(s) for pair in found.alike for s in pair] == [((4,) * by_step, s) for s in (2, CELLS)]
+    assert [found.named(s) for pair in found.alike for s in pair] == [((4,) * by_step, s) for s in (cell, CELLS)]
     assert found.share > 0.9  # which shows nothing of it
+    assert found.held == 1 - found.doubtful < 0.97
     assert np.array_equal(found.joined(np.where(split, CELLS, CELL)), CELL)
     told = [str(finding) for finding in findings(found)]
-    assert any(text.startswith(f"States 2 and 4{' at h = 4' * by_step} look like one") for text in told)
+    assert any(text.startswith(f"States {cell} and 4{' at h = 4' * by_step} look like one") for text in told)
+
+
+def test_states_that_one_agent_alone_visits_are_not_one():
+    assert check(np.where((CELL == 2) & (TAU.agent[:, None] == 1), CELLS, CELL)).alike == ()
 
 
 @pytest.mark.parametrize(("misread", "fine"), [(0.01, True), (0.2, False)])
