@@ -147,7 +147,6 @@ def portraits(model: Any, tau: TrajectoryDataset, graph: StateGraph, n: int = SA
 
     What the state decides is sharp in it, and what it does not is blurred.
     """
-    check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     total, count = np.zeros((graph.n, *tau.obs_shape)), np.zeros(graph.n)
     first = (tau.agent_slice(k).start for k in range(tau.K))
     rows = np.concatenate([start + np.arange(min(-(-n // tau.K), m)) for start, m in zip(first, tau.counts)])

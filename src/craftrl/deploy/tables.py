@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_kind, quoted
+from craftrl.arguments import quoted
+from craftrl.arrays import Ints
 from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels, plain_array
 from craftrl.errors import InvalidDataError, require
@@ -79,8 +80,10 @@ def check_table(path: str | os.PathLike[str], overwrite: bool) -> None:
         require("pyarrow", "tables")
 
 
-def latent_action_columns(states: Any, agent: Any, moves: StateGraph, latent: LatentActions) -> dict[str, NDArray[Any]]:
-    """The columns of that table, from states (n, H), -1 where a trajectory is over, and agents (n,), numbers or names.
+def latent_action_columns(
+    states: Ints, agent: NDArray[Any], moves: StateGraph, latent: LatentActions
+) -> dict[str, NDArray[Any]]:
+    """The columns of a table of transitions, from states (n, H), -1 where a trajectory is over, and agents (n,).
 
     trajectory, agent, h   which transition: from step h, counted from 1, to the next
     state, successor       the learned states before and after it
@@ -88,23 +91,15 @@ def latent_action_columns(states: Any, agent: Any, moves: StateGraph, latent: La
     certainty              how likely that action is, given the move: less than 1 where several make it
     group                  the group of its state: numbers of actions mean the same within a group alone
     """
-    check_kind("moves", moves, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
-    check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives them")
-    given, k = as_labels("states", states, 2), np.asarray(agent)
-    if len(k) != len(given) or latent.n_states != moves.n:
-        raise InvalidDataError(
-            f"There must be an agent for each of {len(given)} trajectories, and latent actions of {moves.n} "
-            f"states; {len(k)} and {latent.n_states} were given."
-        )
-    nodes = moves.nodes(given)
+    nodes = moves.nodes(states)
     row, step = np.nonzero((nodes[:, :-1] >= 0) & (nodes[:, 1:] >= 0))
     s, t = nodes[row, step], nodes[row, step + 1]
     return {
         "trajectory": row,
-        "agent": k[row],
+        "agent": agent[row],
         "h": step + 1,
-        "state": given[row, step],
-        "successor": given[row, step + 1],
+        "state": states[row, step],
+        "successor": states[row, step + 1],
         "action": latent.of_moves(s, t),
         "certainty": latent.certainty(s, t),
         "group": latent.group[s],
