@@ -9,7 +9,7 @@ name for the observations, each array in it is an episode.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.errors import InvalidDataError
-from craftrl.importing.recordings import Content, Recording, held, name_in, readable, stamp
+from craftrl.importing.recordings import Content, Recording, name_in, readable, stamp
 
 ARRAYS = (".npz", ".npy")
 OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "image")
@@ -81,7 +81,7 @@ def _content(x: NDArray[Any], actions: NDArray[Any] | None = None) -> Content:
     return Content(x[..., None] if x.ndim == 3 and x.dtype == np.uint8 else x, actions)
 
 
-@held
+@lru_cache(maxsize=1)  # while the recordings in a file are read, one after the other
 def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[NDArray[Any] | None, dict[str, NDArray[Any]]]:
     """The observations in a file, if it is known which array has them; and all its arrays of use."""
     with readable(path, "a NumPy file of numbers"):

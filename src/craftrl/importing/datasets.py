@@ -6,7 +6,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ import numpy as np
 from craftrl.data import TrajectoryDataset, read_actions
 from craftrl.data.store import INDEX
 from craftrl.errors import InvalidDataError, require
-from craftrl.importing.recordings import Content, Frame, Recording, held, in_order, picture, readable, stamp, video
+from craftrl.importing import arrays, tables
+from craftrl.importing.recordings import Content, Frame, Recording, in_order, picture, readable, stamp, video
 from craftrl.importing.tables import numbers, read_table
 
 if TYPE_CHECKING:
@@ -153,10 +154,16 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
     return [Recording("", f"episode {row['episode_index']}", version, "LeRobot", partial(read, row)) for row in rows]
 
 
-@held
+@lru_cache(maxsize=1)
 def _held_table(path: Path, version: str) -> Table:
     """A file of `data`: many episodes share one."""
     return read_table(path)
+
+
+def release() -> None:
+    """Give back the memory of the file that was read last, of each kind that holds many recordings."""
+    for read in (arrays._load, tables._episodes, _held_table):
+        read.cache_clear()
 
 
 def _exactly(n: int, frames: Any, name: str) -> Iterator[Frame]:

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_flag, check_source
 from craftrl.data import DatasetWriter, TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.importing.datasets import release
 from craftrl.importing.reading import Episode, Reading, cut_up, lights_of
 from craftrl.importing.recognise import Agents, PathLike, recognised
-from craftrl.importing.recordings import Cut, Recording, release
+from craftrl.importing.recordings import Cut, Recording
 from craftrl.progress import progress_bar
 
 WITHOUT_KEYS = {"video", "frames", "craftrl"}

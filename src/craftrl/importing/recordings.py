@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,6 @@ CONTAINERS = "mov,mp4,matroska,webm,avi,asf,mpeg,mpegts,mpegvideo,m4v,h264,hevc,
 GREY = "gray"  # pixel formats that begin so have one channel
 VIDEO = "a video that can be decoded to its end"
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Frame = tuple[float | None, Callable[[], NDArray[Any]]]  # its time in seconds, where it is known, and what decodes it
 
 
@@ -84,21 +82,6 @@ def readable(path: object, what: str) -> Iterator[None]:
     except Exception as error:  # Pillow, HDF5 and Minari have many kinds
         reason = getattr(error, "strerror", None) or (str(error).splitlines() or [repr(error)])[0]
         raise InvalidDataError(f"{path} must be {what}; it cannot be read ({reason}); copy it again.") from error
-
-
-_held: list[Any] = []
-
-
-def held(read: Callable[P, T]) -> Callable[P, T]:
-    """A function that reads a file of many recordings: what it gave last is kept while these are taken from it."""
-    _held.append(lru_cache(maxsize=1)(read))
-    return _held[-1]
-
-
-def release() -> None:
-    """Give back the memory of what is `held`."""
-    for read in _held:
-        read.cache_clear()
 
 
 def stamp(path: Path) -> str:

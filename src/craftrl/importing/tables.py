@@ -7,7 +7,7 @@ that begin with "action" are kept aside; rewards, ends and times are left out. A
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.errors import InvalidDataError, require
-from craftrl.importing.recordings import Content, Recording, held, name_in, readable, stamp
+from craftrl.importing.recordings import Content, Recording, name_in, readable, stamp
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -55,7 +55,7 @@ class _Episodes(NamedTuple):
     rows: list[NDArray[np.int64]]
 
 
-@held
+@lru_cache(maxsize=1)  # while the episodes in a file are read, one after the other
 def _episodes(path: Path, version: str, keys: tuple[str, ...]) -> _Episodes:
     table = read_table(path)
     names, lower = table.column_names, {name.lower(): name for name in table.column_names}
