@@ -17,7 +17,6 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -205,9 +204,6 @@ class DatasetWriter:
             if kind is None:
                 self._finish()
         finally:
-            for file in self._open.values():
-                with suppress(OSError):  # that the disk is full was said before
-                    file.out.close()
             for left in self.path.glob(".part*.tmp"):
                 left.unlink()
             os.close(self._lock)
@@ -241,8 +237,7 @@ class _File:
         self.start: list[int] = []
         self.lengths: dict[str, list[int]] = {kind: [] for kind in KINDS}
         self.beside: dict[str, list[NDArray[Any]]] = {"actions": [], "states": []}
-        self.out = path.open("wb")
-        self.out.write(_header(0, like))
+        path.write_bytes(_header(0, like))
 
     def begin(self, source: str, start: int) -> None:
         """The next part is the first of an episode."""
@@ -257,16 +252,16 @@ class _File:
             self.lengths[kind][-1] += len(array)
             if kind != "x":
                 self.beside[kind].append(array)
-        self.out.write(part["x"].data)
+        with self.path.open("ab") as file:  # not kept open: there may be any number of agents
+            file.write(part["x"].data)
         self.bytes += part["x"].nbytes
 
     def closed(self, number: int) -> dict[str, Any]:
         """Give it the name of this number; what the index says of it."""
         found: dict[str, Any] = {"agent": self.agent, "n": len(self.source), "files": {}}
         found |= {"source": _shortened(self.source), "start": _shortened(self.start)}
-        self.out.seek(0)
-        self.out.write(_header(sum(self.lengths["x"]), self.like))
-        self.out.close()
+        with self.path.open("r+b") as file:
+            file.write(_header(sum(self.lengths["x"]), self.like))
         paths = {"x": self.path}
         for kind, arrays in self.beside.items():
             if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
