@@ -34,13 +34,6 @@ def test_no_warnings_for_good_data(trajectories, tmp_path):
     assert warnings_of(tmp_path, [x[:, :6] for x in trajectories]) == ()
 
 
-def test_starts_that_vary(trajectories, tmp_path):
-    start = np.random.default_rng(0).integers(3, 7, size=len(trajectories[0]))
-    clips = [[x[i, s : s + 6] for i, s in enumerate(start)] for x in trajectories]
-    found = any("first observation seems to vary" in text for text in warnings_of(tmp_path, clips))
-    assert found == (clips[0][0].ndim == 2)  # networks, which learn from images, need no common start
-
-
 def test_one_agent_in_halves_is_too_alike(trajectories, tmp_path):
     (text,) = (t for t in warnings_of(tmp_path, [trajectories[0][::2], trajectories[0][1::2]]) if "Few" not in t)
     assert text.startswith("These agents look alike: 0 and 1.")

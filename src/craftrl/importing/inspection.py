@@ -25,7 +25,6 @@ from craftrl.errors import require
 ROWS, STEPS, ENTRIES = 512, 16, 4096  # trajectories of each agent, steps, and entries of an observation, looked at
 FEW_TRAJECTORIES = 200  # trajectories per agent, below which even the smallest worlds were not learned well
 MIN_TRAJECTORIES = 30  # below this nothing can be said about spread
-SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
 FALSE_ALARMS = 0.001
 UNLIKE = 1.1  # ratio of the times between frames of two agents, above which they are said to differ
 UNEVEN = 1.5  # ratio of the longest to the shortest time between frames, above which their rate is said to vary
@@ -137,12 +136,6 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
             f"{', '.join(differ)}. {loss} begin in different states, or were recorded under different conditions. "
             f"Whatever differs passes for what they control; record them alike{clips}."
         )
-    share = _share_at_first(x, there)
-    if share is not None and share > SETTLED and len(tau.obs_shape) < 3:  # networks, for images, need no start
-        yield (
-            f"The first observation seems to vary as later ones do: no entry has less than {share:.0%} of its later "
-            'variance. CRAFT assumes one start; where there are several, fit with start="find" (docs/settings.md).'
-        )
     # Whether any entry, or its product with itself a step later, differs between agents by more than chance.
     centre = np.mean([own.mean(axis=(0, 1)) for own in x], axis=0, dtype=np.float32)
     centred = [(own - centre) * present[..., None] for own, present in zip(x, there)]
@@ -176,31 +169,6 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
             f"Lossy compression ({which}) blurs small figures and leaves traces of earlier frames; record without loss "
             f"if you can.{'' if same else unequal}"
         )
-
-
-def _share_at_first(x: list[NDArray[np.float32]], there: list[NDArray[np.bool_]]) -> float | None:
-    """The least ratio of the variance at h = 1 to that at later steps; None if nothing can be said.
-
-    From one start, something is settled at h = 1 that is not later. The ratio is taken over single entries; and where
-    there are few enough of them, over all their linear mixtures, for a state may not stand in any one of them.
-    """
-    first = np.concatenate([own[:, 0] for own in x])
-    later = np.concatenate([own[:, 1:][present[:, 1:]] for own, present in zip(x, there)])
-    moving = later.var(axis=0)
-    much = moving > 0.1 * moving.max(initial=0.0)  # rare events settle nothing
-    if len(first) < MIN_TRAJECTORIES or not much.any():
-        return None
-    least = float((first.var(axis=0)[much] / moving[much]).min())
-    if len(first) >= 20 * first.shape[1] > 20:
-        # The least ratio over mixtures that vary enough later is an eigenvalue; it is divided by what it is in a sample
-        # of this size if all of them vary as later (the edge of Marchenko-Pastur's law).
-        scale = np.maximum(later.std(axis=0), 1e-12)
-        value, axis = np.linalg.eigh(np.cov(later / scale, rowvar=False))
-        enough = value > 0.01 * value.max()
-        white = axis[:, enough] / np.sqrt(value[enough])
-        mixed = np.linalg.eigvalsh(white.T @ np.cov(first / scale, rowvar=False) @ white)[0]
-        least = min(least, max(0.0, float(mixed) / (1 - np.sqrt(white.shape[1] / len(first))) ** 2))
-    return least
 
 
 def _largest_z(a: list[NDArray[np.float32]], b: list[NDArray[np.float32]]) -> float | None:
