@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arrays import Floats, Ints
-from craftrl.core.encoders import encode_dataset
 from craftrl.core.labels import Labels, crossed
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.mixtures import Mixture
@@ -81,7 +79,7 @@ class Sample:
         mine = [tau.agent_slice(k) for k in range(tau.K)]
         rows = [np.linspace(own.start, own.stop - 1, min(TRAJECTORIES, own.stop - own.start)) for own in mine]
         some = tau.select(np.concatenate(rows).astype(int))
-        return cls(some, encode_dataset([partial(model.encode, h=h) for h in range(1, tau.H + 1)], some))
+        return cls(some, model.transform(some))
 
     def frames(self, h: int | None, state: int | None, most: int, seed: int = 0) -> tuple[NDArray[Any], Ints, Ints]:
         """Up to so many observations of a state (None: of any), drawn at random, the agents taking turns: they, their
