@@ -1,8 +1,6 @@
-"""How often latent actions are the true ones: shares of transitions, up to a relabelling."""
+"""How often latent actions are the true ones, up to a relabelling."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +12,8 @@ from craftrl.planning import LatentActions
 CLEAR = 0.9  # how likely one latent action must be for a move to be clearly its
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Shares of transitions whose latent action is the true one.
+def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> dict[str, float]:
+    """Of transitions s -> t (m,) with true actions (m,), the share whose latent action is the true one.
 
     by_group  up to one relabelling in each group of states whose names are said to agree
     overall   up to one relabelling for all states
@@ -27,21 +24,8 @@ class Agreement:
               several may make, do not blur it: are names that are claimed right?
     clear_share  how many transitions those are
     largest   the share of transitions that leave states of the largest group
-    """
 
-    by_group: float
-    overall: float
-    by_state: float
-    ceiling: float
-    clear: float
-    clear_share: float
-    largest: float
-
-
-def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> Agreement:
-    """Of transitions s -> t (m,) with true actions (m,); those with an unknown action, -1, are left out.
-
-    Transitions that have no latent action count as wrong.
+    Those with an unknown action, -1, are left out; those that have no latent action count as wrong.
     """
     known = np.asarray(true_actions) >= 0
     start, end, action = (np.asarray(x)[known] for x in (s, t, true_actions))
@@ -51,15 +35,15 @@ def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: A
     clear = latent.certainty(start, end) >= CLEAR
     _, move = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
     most_frequent = count_visits(move.ravel(), action).max(axis=1, initial=0).sum()
-    return Agreement(
-        by_group=accuracy_by_group(code, action, group),
-        overall=accuracy_by_group(code, action, np.zeros_like(start)),
-        by_state=accuracy_by_group(code, action, start),
-        ceiling=float(most_frequent / max(len(action), 1)),
-        clear=accuracy_by_group(code[clear], action[clear], group[clear]),
-        clear_share=float(clear.mean()) if len(clear) else 0.0,
-        largest=float((group == 0).mean()) if len(group) else 0.0,
-    )
+    return {
+        "by_group": accuracy_by_group(code, action, group),
+        "overall": accuracy_by_group(code, action, np.zeros_like(start)),
+        "by_state": accuracy_by_group(code, action, start),
+        "ceiling": float(most_frequent / max(len(action), 1)),
+        "clear": accuracy_by_group(code[clear], action[clear], group[clear]),
+        "clear_share": float(clear.mean()) if len(clear) else 0.0,
+        "largest": float((group == 0).mean()) if len(group) else 0.0,
+    }
 
 
 def accuracy_by_group(codes: ArrayLike, truth: ArrayLike, group: ArrayLike) -> float:

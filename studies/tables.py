@@ -162,6 +162,7 @@ def draw_curves(
     xlabel: str,
     chance: dict[str, float],
     ylabel: str = "accuracy (%)",
+    log: bool = False,
 ) -> None:
     """Accuracy against x with 95% intervals: one panel and one curve for each text of `panel` and `line`.
 
@@ -189,6 +190,7 @@ def draw_curves(
             axes.set_xlabel(xlabel, fontsize=8)
             axes.set_xticks(range(len(ticks)), [f"{tick:,}" for tick in ticks], fontsize=7.5)
             axes.grid(alpha=0.25)
+            axes.set_yscale("log" if log else "linear")
         for axes in axes_of[len(panels) :]:
             axes.set_visible(False)
         for axes in axes_of[::across]:

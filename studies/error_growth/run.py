@@ -19,12 +19,11 @@ from craftrl.arguments import positive
 from craftrl.envs import BitsExBMDP, Collection, ExBMDP, MarkovPolicy, Policy, collect
 from craftrl.envs.collection import observe, sample_latent_paths
 from craftrl.evaluation import accuracy_by_step
-from craftrl.figures import BLUE, GREY, INK, RED, picture
 from craftrl.paper import RecursiveDRAFT
 from craftrl.paper.sweep import Row, seed_of
 from studies.exact import true_bounds
 from studies.study import Study
-from studies.tables import mean, table
+from studies.tables import draw_curves, mean, table
 from studies.worlds.policies import staying
 from studies.worlds.violations import changed
 
@@ -168,29 +167,23 @@ def report(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], out: Path) -> None:
-    """Means on a logarithmic axis, every seed as a thin line behind them."""
-    H = rows[0]["horizon"]
-    h = np.arange(1, H + 1)
-    with picture(out / "error_growth.png", 9.6, 3.5) as figure:
-        panels = figure.subplots(1, len(SCENARIOS), sharey=True)
-        for axes, (scenario, title) in zip(panels, SCENARIOS.items()):
-            for learner, colour in (("craft", BLUE), ("draft", RED)):
-                mine = [r["wrong"] for r in rows if (r["scenario"], r["learner"]) == (scenario, learner)]
-                axes.plot(h, np.maximum(mine, FLOOR).T, color=colour, lw=0.6, alpha=0.3)
-                label = f"{LEARNERS[learner]}, mean of {len(mine)} seeds"
-                axes.plot(h, np.maximum(np.mean(mine, axis=0), FLOOR), color=colour, lw=2.2, label=label)
-            axes.set(yscale="log", ylim=(FLOOR, 1), xlabel="step h", xticks=range(5, H + 1, 5))
-            axes.set_title(title, loc="left", fontsize=9.5)
-            axes.grid(alpha=0.2)
-            axes.axhline(0.5, color=GREY, lw=0.8, ls="--")
-        panels[0].text(1, 0.55, "chance", color=GREY, fontsize=8)
-        panels[0].set_ylabel("trajectories labelled wrongly")
-        panels[0].set_yticks([1e-4, 1e-3, 1e-2, 1e-1, 1], ["0.01%", "0.1%", "1%", "10%", "100%"])
-        x = np.array([0.3 * H, 0.75 * H])
-        y = np.minimum(0.05 * GROWTH ** (x - x[0]), 0.45)
-        panels[-1].plot(x, y, color=INK, lw=0.9, ls=(0, (4, 3)))
-        panels[-1].text(x[0] - 0.4, y[0], f"× {GROWTH:g} per step", fontsize=8, ha="right", va="bottom", color=INK)
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    """On a logarithmic axis."""
+    points = [
+        {"h": h, "seed": row["seed"], "accuracy": max(wrong, FLOOR), **{of: row[of] for of in ("scenario", "learner")}}
+        for row in rows
+        for h, wrong in enumerate(row["wrong"], start=1)
+    ]
+    draw_curves(
+        points,
+        out / "error_growth.png",
+        lambda r: SCENARIOS[r["scenario"]],
+        lambda r: LEARNERS[r["learner"]],
+        "h",
+        "step h",
+        dict.fromkeys(SCENARIOS.values(), 0.5),
+        "labelled wrongly (%)",
+        log=True,
+    )
 
 
 STUDY = Study(

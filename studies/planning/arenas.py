@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,21 +77,12 @@ class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
         return np.array([self.state]) if self.seen == "true" else _picture(x) if self.seen == "drawn" else x
 
 
-@dataclass(frozen=True, eq=False)
-class Goals:
-    """Goals to reach: their true states, an observation of each, and the seed of the episode in which each is tried."""
+class Goal(NamedTuple):
+    """A true state to reach, an observation of it, and the seed of the episode in which it is tried."""
 
-    states: Ints
-    observations: NDArray[Any]
-    seeds: Ints
-
-    def __len__(self) -> int:
-        return len(self.states)
-
-    def parts(self, n: int) -> list[Goals]:
-        """The goals in n parts, or in as many as there are goals."""
-        rows = [slice(i, None, n) for i in range(min(n, len(self)))]
-        return [Goals(self.states[part], self.observations[part], self.seeds[part]) for part in rows]
+    state: int
+    observation: NDArray[Any]
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +104,14 @@ class Arena:
     def start(self) -> int:
         return int(self.data.train.truth.states[0, 0])
 
-    def goals(self, n: int, seed: Any) -> Goals:
+    def goals(self, n: int, seed: Any) -> list[Goal]:
         """n goals, drawn uniformly over states."""
         rng = np.random.default_rng(seed)
         tau, true = self.data.test.tau, self.data.test.truth.states
-        candidates = np.setdiff1d(true[:, 1:], [self.start, -1])
-        states = rng.choice(candidates, n)
+        states = rng.choice(np.setdiff1d(true[:, 1:], [self.start, -1]), n)
         spots = [rng.choice(np.argwhere(true == state)) for state in states]
-        x = np.stack([tau.at(int(h) + 1)[int(row)] for row, h in spots])
-        return Goals(states, x, rng.integers(MAX_SEED, size=n))
+        x = [tau.at(int(h) + 1)[int(row)] for row, h in spots]
+        return list(map(Goal, states.tolist(), x, rng.integers(MAX_SEED, size=n).tolist()))
 
     def drawn(self) -> Arena:
         """The same with pictures in place of rows and columns of bits, for networks; others are left as they are."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from craftrl.oracles.network.encoder import inputs_of
-from studies.planning.arenas import Arena, Goals
+from studies.planning.arenas import Arena, Goal
 from studies.planning.trials import drawn_labels
 from studies.trained import squeezed_trunk
 
@@ -38,14 +38,16 @@ class Cloned(nn.Module):
         return self.head(torch.cat([self.trunk(x), self.trunk(goal)], dim=1))
 
 
-def cloning_success(arena: Arena, goals: Goals, labels: Sequence[int], seed: int, device: torch.device) -> list[float]:
+def cloning_success(
+    arena: Arena, goals: Sequence[Goal], labels: Sequence[int], seed: int, device: torch.device
+) -> list[float]:
     """The share of goals reached for each number of labels, drawn as the planner's are."""
     reached = np.zeros((len(labels), len(goals)))
-    for draw, part in enumerate(goals.parts(DRAWS)):
+    for draw in range(DRAWS):
         rows, steps = drawn_labels(arena, max(labels), seed + draw)
         for i, k in enumerate(labels):
             network = clone(arena, rows[:k], steps[:k], seed + draw, device)
-            reached[i, draw::DRAWS] = _tried(network, arena, part, device)
+            reached[i, draw::DRAWS] = _tried(network, arena, goals[draw::DRAWS], device)
     return reached.mean(axis=1).tolist()
 
 
@@ -74,11 +76,11 @@ def clone(arena: Arena, rows: Any, steps: Any, seed: int, device: torch.device) 
 
 
 @torch.no_grad()
-def _tried(network: Cloned, arena: Arena, goals: Goals, device: torch.device) -> list[bool]:
+def _tried(network: Cloned, arena: Arena, goals: Sequence[Goal], device: torch.device) -> list[bool]:
     """Whether each goal was reached by taking the most likely action at every step."""
     env, reached = arena.make(), []
-    for state, goal, seed in zip(goals.states, goals.observations, goals.seeds):
-        x, _ = env.reset(seed=int(seed))
+    for state, goal, seed in goals:
+        x, _ = env.reset(seed=seed)
         while not env.over:
             x = env.step(int(network(_tensor(x[None], device), _tensor(goal[None], device)).argmax()))[0]
         reached.append(state in env.visited)

@@ -41,7 +41,7 @@ def run_one(run: Run) -> dict[str, Any]:
 
         row = {"offline": cloning_success(arena, goals, run.labels, labels_seed, training_of(run).to_device())}
     else:
-        row = _of_rewards(run, arena, int(goals.states[0]), moves)
+        row = _of_rewards(run, arena, goals[0].state, moves)
     row = {"seconds_trials": round(time.perf_counter() - start, 1), **row}
     of_world = {"n_moves": len(moves.edges), "n_states_true": len(np.unique(moves.edges))}
     return {**row, "chance": random_success(arena.make(), goals), **of_world}
@@ -82,7 +82,7 @@ def _named_actions(model: Any, latent: LatentActions | None, at: Any, arena: Are
     actions = arena.data.train.truth.actions
     if latent is not None:
         found = agreement(latent, at[:, :-1].ravel(), at[:, 1:].ravel(), actions.ravel())
-        return {"n_latent": latent.n, "agreement": {name: float(value) for name, value in vars(found).items()}}
+        return {"n_latent": latent.n, "agreement": found}
     if getattr(model, "rival", None) is None or not hasattr(model.rival.network, "codes"):
         return {}
     tau = arena.data.train.tau

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import encode_dataset
 from craftrl.planning import Grounding, Planner, StateGraph, explore
-from studies.planning.arenas import Arena, Goals, Watched
+from studies.planning.arenas import Arena, Goal, Watched
 
 Scores = dict[str, list[float]]  # by name, one value for each number of labels
 DRAWS = 5  # sets of labels in a cell
@@ -37,7 +37,7 @@ def curves(
     arena: Arena,
     new_grounding: Callable[[], Grounding],
     at: NDArray[np.int64],
-    goals: Goals,
+    goals: Sequence[Goal],
     labels: Sequence[int],
     seed: int,
 ) -> dict[str, Scores]:
@@ -63,7 +63,7 @@ def curves(
                     grounding.add(s, a, t)
             yield grounding
 
-    env, parts = arena.make(), goals.parts(DRAWS)
+    env, parts = arena.make(), [part for i in range(DRAWS) if (part := goals[i::DRAWS])]
     found = {}
     for source, learn in (("offline", offline), ("online", online)):
         draws = [
@@ -87,22 +87,22 @@ def drawn_labels(arena: Arena, n: int, seed: int) -> tuple[NDArray[np.int64], ND
     return rows, steps
 
 
-def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[str, float]:
+def score(model: Any, env: Watched, grounding: Grounding, goals: Sequence[Goal]) -> dict[str, float]:
     """`success`: the share of goals reached; `stopped_there`: of those in which the planner said so, and was right."""
     reached, stopped_there, graph = [], [], grounding.graph
-    for state, x, seed in zip(goals.states, goals.observations, goals.seeds):
+    for state, x, seed in goals:
         kept = deepcopy(grounding, {id(graph): graph})
         steps = range(1, len(graph.sizes) + 1)  # what the observation means at whatever step it is seen, if anything
         nodes = {graph.node(int(model.encode(x[None], h)[0]), h) for h in steps} - {-1}
-        said = bool(nodes) and Planner(model, kept).run(env, nodes, seed=int(seed), max_steps=env.world.H - 1).reached
+        said = bool(nodes) and Planner(model, kept).run(env, nodes, seed=seed, max_steps=env.world.H - 1).reached
         if not nodes:
-            env.reset(seed=int(seed))
+            env.reset(seed=seed)
         stopped_there.append(said and env.state == state)
         if state not in env.visited:
-            go_on_at_random(env, int(seed))
+            go_on_at_random(env, seed)
         reached.append(state in env.visited)
-    found = {"success": np.mean(reached), "stopped_there": np.mean(stopped_there), "labels": grounding.n_labels}
-    return {name: float(value) for name, value in found.items()}
+    shares = {"success": reached, "stopped_there": stopped_there}
+    return {name: float(np.mean(share)) for name, share in shares.items()} | {"labels": float(grounding.n_labels)}
 
 
 def go_on_at_random(env: Watched, seed: int) -> None:
@@ -112,11 +112,11 @@ def go_on_at_random(env: Watched, seed: int) -> None:
         env.step(int(rng.integers(env.action_space.n)))
 
 
-def random_success(env: Watched, goals: Goals) -> float:
+def random_success(env: Watched, goals: Sequence[Goal]) -> float:
     """What random actions reach."""
     reached = []
-    for state, seed in zip(goals.states, goals.seeds):
-        env.reset(seed=int(seed))
-        go_on_at_random(env, int(seed))
+    for state, _, seed in goals:
+        env.reset(seed=seed)
+        go_on_at_random(env, seed)
         reached.append(state in env.visited)
     return float(np.mean(reached))

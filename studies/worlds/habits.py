@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from craftrl.arrays import Floats, Ints
-from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, tilted
+from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, successor_ranks, tilted
 from craftrl.errors import InvalidParameterError
 
 
@@ -54,11 +54,10 @@ def contrasting_habits(
 
 def _random_ranks(T: Ints, rng: np.random.Generator) -> Floats:
     """A rank for each action in each state: one apart about 0, shared by actions with the same successor."""
-    first = (T[:, :, None] == T[:, None, :]).argmax(axis=2)  # of the actions with this successor
-    counts = first == np.arange(T.shape[1])  # each successor once
-    preference = np.take_along_axis(rng.random(T.shape), first, axis=1)
-    below = (counts[:, None, :] & (preference[:, None, :] < preference[:, :, None])).sum(axis=2)
-    return below - (counts.sum(axis=1, keepdims=True) - 1) / 2
+    preferences = np.zeros((len(T), len(T)))
+    for T_a, drawn in list(zip(T.T, rng.random(T.shape).T))[::-1]:  # the first of the actions with one successor counts
+        preferences[np.arange(len(T)), T_a] = drawn
+    return np.stack(list(map(successor_ranks, T, preferences)))
 
 
 def _visits(T: Ints, table: Floats, start: int, H: int) -> Floats:

@@ -18,7 +18,7 @@ from craftrl.paper.sweep import Row, seed_of
 from studies.exact import class_of, true_bounds
 from studies.study import Study
 from studies.tables import grouped, mean, percent, table, worst
-from studies.worlds.graphs import match_to_truth, recovery, tables_of
+from studies.worlds.graphs import recovery
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.multimaze import MultiMazeExBMDP
 
@@ -74,12 +74,7 @@ def run_one(run: Run) -> dict[str, Any]:
     fresh = collect(world, policies, HELD_OUT, seed=_seed(run, "held out"))
     encoded, read = (encode_dataset(model.encoders_, of.tau) for of in (data, fresh))
     by_encoders, by_labels = (
-        recovery(
-            tables_of(labels, data.tau.agent),
-            world.reachable_pairs(),
-            match_to_truth(labels, data.truth.states),
-            min_share=bounds["nu"] / 2,
-        )
+        recovery(labels, data.truth.states, world.reachable_pairs(), min_share=bounds["nu"] / 2)
         for labels in (encoded, model.labels_)
     )
     found = np.array([model.n_states_[h] for h in range(1, world.H + 1)])

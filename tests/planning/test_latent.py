@@ -118,11 +118,11 @@ def test_names_agree_where_something_ties_them_and_only_there(name):
     assert np.bincount(latent.group).tolist() == groups[::-1]  # the largest first
     assert conditions.items() <= holds(latent).items()
     found = agreement(latent, s, t, a)
-    assert found.clear == 1.0
-    assert found.by_group <= found.by_state <= found.ceiling
+    assert found["clear"] == 1.0
+    assert found["by_group"] <= found["by_state"] <= found["ceiling"]
     if len(groups) < len(moves):
         assert latent.n == moves.shape[1]
-        assert found.clear_share > 0.7
+        assert found["clear_share"] > 0.7
     again = find_latent_actions([table / 4096 for table in counts], **given)  # shares in place of counts
     np.testing.assert_allclose(again.policies, latent.policies)
 
@@ -145,8 +145,8 @@ def test_claimed_names_are_right_among_random_walls():
         moves = grid_moves(np.argwhere(rng.random((6, 6)) > 0.1))
         counts, s, t, a = play(moves, seed=seed)
         found = agreement(find_latent_actions(counts), s, t, a)
-        wrong += (1 - found.clear) * found.clear_share
-        total += found.clear_share
+        wrong += (1 - found["clear"]) * found["clear_share"]
+        total += found["clear_share"]
     assert wrong < 0.005 * total
 
 
@@ -229,7 +229,7 @@ def test_where_actions_slip_their_effects_are_found():
     sure = latent.share[latent.edges[:, 0] == 3].max(axis=0)
     np.testing.assert_allclose(sure, 0.85, atol=0.04)  # a slip leads the right way half the time
     found = agreement(latent, s, t, a)
-    assert found.overall == pytest.approx(found.ceiling, abs=0.005)
+    assert found["overall"] == pytest.approx(found["ceiling"], abs=0.005)
     np.testing.assert_array_equal(same.share, latent.share)
 
 
@@ -317,5 +317,5 @@ def test_agreement_counts_by_hand():
 def test_agreement_leaves_out_unknown_actions_and_counts_unknown_moves_as_wrong():
     counts, s, t, a = play(ROAD[:, [0, 2]])
     latent = find_latent_actions(counts)
-    assert agreement(latent, s, t, np.where(np.arange(len(a)) % 2, a, -1)).by_group == 1.0
-    assert agreement(latent, np.where(np.arange(len(s)) % 2, s, -1), t, a).by_group == 0.5
+    assert agreement(latent, s, t, np.where(np.arange(len(a)) % 2, a, -1))["by_group"] == 1.0
+    assert agreement(latent, np.where(np.arange(len(s)) % 2, s, -1), t, a)["by_group"] == 0.5

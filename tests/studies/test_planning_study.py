@@ -63,11 +63,11 @@ def test_a_committed_curve_of_a_q_table_comes_out_again():
 
 def test_goals_are_reachable_states_with_an_observation_of_each(arena):
     goals = arena.goals(40, 0)
-    assert set(goals.states) == {1, 2, 3}  # every cell but the start
-    assert np.array_equal(arena.world.phi_star(goals.observations, 1), goals.states)
-    assert sum(len(part) for part in goals.parts(7)) == 40
-    assert np.array_equal(arena.goals(40, 0).observations, goals.observations)
-    assert set(arena.of_true_states().goals(40, 0).observations[:, 0]) == {1, 2, 3}
+    states, seen, _ = map(np.array, zip(*goals))
+    assert set(states) == {1, 2, 3}  # every cell but the start
+    assert np.array_equal(arena.world.phi_star(seen, 1), states)
+    assert np.array_equal([goal.observation for goal in arena.goals(40, 0)], seen)
+    assert {goal.observation[0] for goal in arena.of_true_states().goals(40, 0)} == {1, 2, 3}
 
 
 def test_an_environment_is_cut_off_at_the_horizon_and_remembers_where_it_was(arena):
