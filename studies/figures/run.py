@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import networkx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 
 STATES = (ORANGE, BLUE)  # colours of states 0 and 1, or s_2 and s_2'
-WIDTH, HEIGHT = 1.75, 0.6  # of a box of trajectories
-PRIME = "'"
-COLUMNS = (0.1, 2.75, 5.4, 8.05)  # where the boxes of each stage begin
 STAGES = (
     "$h = 1$: one state",
     "DRAFT on $x_2$:\nwhich encoder best\ntells A from B?",
@@ -62,46 +60,40 @@ def run_for_spectrum(n: int, seed: int) -> Trace:
     return model.trace_
 
 
-# -- the two-step example ------------------------------------------------------------------------------------------
-
-
 def draw_composition(path: Path, n: int, seed: int) -> None:
     """Left, the latent graph; middle, both agents' observations x_2 by state; right, DRAFT's loss of every encoder."""
     world = BitsExBMDP(horizon=2, n_features=64, seed=seed)
     data = collect(world, world.paper_policies(), n, seed)
     chosen = DRAFT(CoordinateOracle()).fit(data.tau).encoders_[2]
-    state, agent = data.truth.states[:, 1], data.tau.agent
-    gammas = [float((state[agent == k] == 1).mean()) for k in range(2)]  # of s_2, which agent A likes better than B
+    counts = count_visits(data.tau.agent, data.truth.states[:, 1])[:, ::-1]  # s_2 is what agent A likes better than B
+    gammas = counts[:, 0] / n
     with picture(path, 9.6, 3.0) as figure:
         graph, bars, losses = figure.subplots(1, 3, width_ratios=[0.75, 1.35, 1.25])
-        graph.set(xlim=(0, 1), ylim=(0, 1))
+        places = {"$s_1$": (0, 0), "$s_2$": (1, 1), "$s_2'$": (1, -1)}
+        latent = networkx.DiGraph([("$s_1$", "$s_2$"), ("$s_1$", "$s_2'$")])
+        looks = {"node_color": (GREY, *STATES), "node_size": 700, "font_color": "white"}
+        networkx.draw_networkx(latent, places, ax=graph, **looks)
         graph.axis("off")
         graph.set_title("latent states", loc="left")
-        nodes = {"$s_1$": (0.2, 0.5, GREY), "$s_2$": (0.78, 0.76, ORANGE), "$s_2'$": (0.78, 0.24, BLUE)}
-        for name, (x, y, colour) in nodes.items():
-            if name != "$s_1$":
-                arrow = {"arrowstyle": "->", "shrinkA": 14, "shrinkB": 14}
-                graph.annotate("", (x, y), nodes["$s_1$"][:2], arrowprops=arrow)
-            graph.plot(x, y, "o", ms=26, color=colour)
-            graph.text(x, y, name, color="white", ha="center", va="center", fontsize=12)
-        _draw_bars(bars, gammas, n)
+        graph.margins(0.3)
+        _draw_bars(bars, counts, STATES, n)
+        bars.set_yticks([0, 1], [rf"$(\tau_{agent})_2$, $\gamma = {g:.3f}$" for agent, g in zip("AB", gammas)])
+        bars.set(xlabel="observations $x_2$")
+        bars.set_title("what each dataset is made of", loc="left")
         _draw_losses(losses, data, gammas, world.feature_accuracy(2), getattr(chosen, "feature", -1))
 
 
-def _draw_bars(axes: Axes, gammas: list[float], n: int) -> None:
-    for row, (agent, gamma) in enumerate(zip("AB", gammas)):
-        left = 0.0
-        for share, name, colour in zip((gamma, 1 - gamma), ("s_2", "s_2'"), STATES):
-            axes.barh(row, share * n, left=left, color=colour, height=0.55, edgecolor="white")
-            axes.text(left + share * n / 2, row, f"${name}$: {share * n:.0f}", color="white", ha="center", va="center")
-            left += share * n
-        axes.text(0.01 * n, row - 0.36, f"$\\gamma_{agent} = {gamma:.3f}$", fontsize=9, va="bottom")
-    axes.set_yticks([0, 1], [r"$(\tau_A)_2$", r"$(\tau_B)_2$"], fontsize=11)
-    axes.set(ylim=(1.45, -0.6), xlabel="observations $x_2$")
-    axes.set_title("what each dataset is made of", loc="left")
+def _draw_bars(axes: Axes, counts: NDArray[Any], colours: tuple[str, str], n: int) -> None:
+    """Both agents' numbers of trajectories, of n in all, in each of two states."""
+    for state, (number, left, colour) in enumerate(zip(counts.T, (0 * counts[:, 0], counts[:, 0]), colours)):
+        bars = axes.barh((0, 1), number, left=left, color=colour, height=0.6, label=f"true state {state}")
+        shown = [f"{m:,}" if m > 0.1 * n else "" for m in number]
+        axes.bar_label(bars, shown, label_type="center", color="white", fontsize=8)
+    axes.set_yticks((0, 1), ("A", "B"))
+    axes.invert_yaxis()
 
 
-def _draw_losses(axes: Axes, data: Collection, gammas: list[float], accuracy: NDArray[Any], chosen: int) -> None:
+def _draw_losses(axes: Axes, data: Collection, gammas: NDArray[Any], accuracy: NDArray[Any], chosen: int) -> None:
     """Empirical loss of every coordinate against its accuracy, and the line that the population loss lies on."""
     x, agent, gap = data.tau.at(2), data.tau.agent, gammas[0] - gammas[1]
     loss = x[agent == 0].mean(axis=0) + 1 - x[agent == 1].mean(axis=0)
@@ -116,64 +108,45 @@ def _draw_losses(axes: Axes, data: Collection, gammas: list[float], accuracy: ND
     axes.legend(fontsize=8, loc="lower left")
 
 
-# -- recursive DRAFT -----------------------------------------------------------------------------------------------
-
-
 def draw_recursion(path: Path, n: int, seed: int) -> None:
     """Boxes are sets of trajectories, bars both agents' numbers in each true state; arrows are splits and merges.
 
     Each state's trajectories are split in two, and halves that look alike are merged (Section 3.1.1).
     """
+    from matplotlib.patches import ConnectionPatch
+
     world = BitsExBMDP(horizon=3, n_features=64, seed=seed)
     data = collect(world, world.paper_policies(), n, seed)
-    labels = RecursiveDRAFT(CoordinateOracle()).fit(data.tau).labels_
-    second, third = labels[:, 1], labels[:, 2]
-    style = {"arrowstyle": "-|>", "color": INK, "lw": 1, "shrinkA": 5, "shrinkB": 5, "mutation_scale": 10}
+    second, third = RecursiveDRAFT(CoordinateOracle()).fit(data.tau).labels_[:, 1:].T
+    prime = ("", "'")
     with picture(path, 10, 4.4) as figure:
-        axes = figure.subplots()
-        axes.set(xlim=(0, 10), ylim=(0.05, 4.9))
-        axes.axis("off")
+        figure.set_layout_engine("constrained", wspace=0.3)  # room for the arrows
+        grid = figure.add_gridspec(4, 4)
 
-        def box(name: str, stage: int, y: float, rows: NDArray[np.bool_], *tails: tuple[float, float]) -> Any:
-            """Draw a box with arrows from others to it; where its own arrows begin."""
-            counts = count_visits(data.tau.agent[rows], data.truth.states[rows, min(stage, 2)], sizes=(2, 2))
+        def box(name: str, stage: int, rows: slice, inside: NDArray[np.bool_], *tails: Axes) -> Axes:
+            """Draw a set of trajectories, with arrows from others to it."""
+            axes = figure.add_subplot(grid[rows, stage])
+            counts = count_visits(data.tau.agent[inside], data.truth.states[inside, min(stage, 2)], sizes=(2, 2))
+            _draw_bars(axes, counts, STATES if stage else (GREY, GREY), n)
+            axes.set(xticks=[], xlim=(0, n))
+            axes.set_title(name, loc="left", fontsize=9)
             for tail in tails:
-                axes.annotate("", (COLUMNS[stage], y), tail, arrowprops=style)
-            _draw_box(axes, name, COLUMNS[stage], y, counts, n, STATES if stage else (GREY, GREY))
-            return COLUMNS[stage] + WIDTH, y
+                a, b = tail.transAxes, axes.transAxes
+                figure.add_artist(ConnectionPatch((1.02, 0.5), (-0.12, 0.5), a, b, arrowstyle="-|>", color=INK))
+            return axes
 
-        start = box("all trajectories", 0, 2.0, second >= -1)
-        of_state = [box(f"$s_2{s * PRIME}$", 1, 3 - 2 * s, second == s, start) for s in range(2)]
-        halves = {
-            (s, t): box(f"from $s_2{s * PRIME}$", 2, 3.5 - 2 * s - t, (second == s) & (third == t), of_state[s])
-            for s in range(2)
-            for t in range(2)
-        }
-        for t in range(2):
-            box(f"$s_3{t * PRIME}$", 3, 3 - 2 * t, third == t, halves[0, t], halves[1, t])
-        for x, text in zip(COLUMNS, STAGES):
-            axes.text(x, 4.9, text, fontsize=8.5, va="top", linespacing=1.25)
-        for k, colour in enumerate(STATES):
-            axes.plot(0.2, 0.75 - 0.25 * k, "s", color=colour, ms=7)
-            axes.text(0.35, 0.75 - 0.25 * k, f"true state {k}", fontsize=8.5, va="center")
-
-
-def _draw_box(
-    axes: Axes, name: str, x: float, y: float, counts: NDArray[Any], n: int, colours: tuple[str, str]
-) -> None:
-    """A box with one bar per agent, as long as its number of trajectories, in the colours of the true states."""
-    from matplotlib.patches import FancyBboxPatch
-
-    corner, style = (x, y - HEIGHT / 2), "round,pad=0.05"
-    axes.add_patch(FancyBboxPatch(corner, WIDTH, HEIGHT, boxstyle=style, facecolor="white", edgecolor=GREY, lw=1))
-    axes.text(x, y + HEIGHT / 2 + 0.08, name, fontsize=10, va="bottom")
-    for k, agent in enumerate("AB"):
-        left, at = x + 0.25, y + 0.15 - 0.3 * k
-        axes.text(x + 0.05, at, agent, fontsize=9, va="center")
-        for number, colour in zip(counts[k], colours):
-            axes.barh(at, number * 0.95 / n, left=left, height=0.22, color=colour)
-            left += number * 0.95 / n
-        axes.text(left + 0.06, at, f"{counts[k].sum():,}", fontsize=8, va="center")
+        start = box(f"{STAGES[0]}\nall trajectories", 0, slice(1, 3), second >= -1)
+        merged = []
+        for s in (0, 1):
+            top = [f"{stage}\n" if s == 0 else "" for stage in STAGES]
+            state = box(f"{top[1]}$s_2{prime[s]}$", 1, slice(2 * s, 2 * s + 2), second == s, start)
+            for t in (0, 1):
+                name, half = f"{top[2] if t == 0 else ''}from $s_2{prime[s]}$", (second == s) & (third == t)
+                merged.append((t, box(name, 2, slice(2 * s + t, 2 * s + t + 1), half, state)))
+        for t in (0, 1):
+            name, halves = f"{STAGES[3]}\n" * (t == 0) + f"$s_3{prime[t]}$", (axes for i, axes in merged if i == t)
+            last = box(name, 3, slice(2 * t, 2 * t + 2), third == t, *halves)
+        figure.legend(*last.get_legend_handles_labels(), loc="lower left")
 
 
 # -- the command ----------------------------------------------------------------------------------------------------
