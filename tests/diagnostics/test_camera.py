@@ -55,6 +55,18 @@ def test_agents_that_differ_and_states_that_are_fused_are_not(pixels):
         assert camera_of(alike, seen).findings() == ()
 
 
+def test_where_one_state_was_found_first_frames_are_compared():
+    """Later ones are of other places for agents with other habits, by the same camera."""
+    rng = np.random.default_rng(0)
+    agent = np.repeat([0, 1], 200)
+    place = np.cumsum(np.where(rng.random((400, 6)) < np.array([0.2, 0.8])[agent][:, None], 1, -1), axis=1)
+    x = rng.normal(size=(400, 6, 4))
+    x[:, 1:, 0] += place[:, :-1]
+    one_state = np.zeros((400, 6), dtype=int)
+    assert camera_of(TrajectoryDataset.from_arrays([x[:200], x[200:]]), one_state).findings() == ()
+    assert camera_of(TrajectoryDataset.from_arrays([x[:200], x[200:] + 3]), one_state).within > 0.95
+
+
 def test_the_camera_as_a_state(pixels):
     """Where states are the camera, no state has frames of two agents; a few misread ones change nothing."""
     x, agent, states = pixels

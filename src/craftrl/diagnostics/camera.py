@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from craftrl.arrays import Floats, Ints
 from craftrl.core.findings import Finding
-from craftrl.core.labels import Labels
+from craftrl.core.labels import Labels, n_labels
 from craftrl.data.dataset import TrajectoryDataset
 
 FRAMES = 4000  # that are looked at, of all agents together
@@ -79,6 +79,8 @@ def camera_of(tau: TrajectoryDataset, labels: Labels, seed: int = 0) -> Camera |
     """The same for frames from all over a dataset, whose states are `labels` (n, H); None where there are too few."""
     if tau.counts.min() < MIN_TRAJECTORIES:
         return None
+    if n_labels(labels) < 2 and tau.aligned:  # later frames may be of any state, and tell of habits
+        labels = np.where(np.arange(tau.H) == 0, labels, -1)
     rng = np.random.default_rng(seed)
     each = FRAMES // tau.K
     row, h = (np.concatenate(part) for part in zip(*(_some(labels, tau.agent == k, each, rng) for k in range(tau.K))))
