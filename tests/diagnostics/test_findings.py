@@ -23,7 +23,7 @@ NOISE = np.random.default_rng(0).integers(2, size=LABELS.shape)
 ALIKE = LABELS.copy()
 ALIKE[:, 1:3] = NOISE[:, 1:3]
 RARE = LABELS.copy()
-RARE[(LABELS[:, 2] == 1) & (NOISE[:, 0] > 0) & (np.arange(2 * N) < 60), 3] = 2
+RARE[(LABELS[:, 2] == 1) & (NOISE[:, 0] > 0) & (np.arange(2 * N) < 110), 3] = 2
 STEP = StepTrace(1, 0.0, np.zeros((2, 3), dtype=int), (), (), 2, 1.0, "ok", 0.6, 0.0, math.log(2), 1e-9)
 ONES, STEPS = np.ones(H - 1), np.zeros(H)
 TESTS = StateTests(ONES, -50 * ONES, ONES, ONES, ONES, ONES, STEPS.astype(int) + 8, STEPS + np.inf, STEPS, STEPS, 0.0)
@@ -83,7 +83,8 @@ HALF_LOST[:300, 3] = SOME_LOST[:50, 3] = -1
         (lambda: of_partition(labels=0 * LABELS), "no evidence", (), "warning"),
         (lambda: of_partition(r2=0.4), "embedding holds little", (), "warning"),
         (lambda: of_partition(labels=NOISE), "states tell less", (), "warning"),
-        (lambda: of_partition(labels=RARE), "rare move", (3,), "note"),
+        (lambda: of_partition(labels=RARE), "rare move", (), "note"),
+        (lambda: of_steps(labels=RARE), "rare move", (3,), "note"),
         (lambda: of_steps(replace(TESTS, log_p=0 * ONES), p_value=0.5), "at chance", (1, 2, 3), "warning"),
         (lambda: of_steps(encoder_loss=0.5, at=[2]), "misread", (3,), "note"),
         (lambda: of_steps(replace(TESTS, doubted=0.3), encoder_loss=0.5, at=[2]), "misread", (3,), "warning"),
