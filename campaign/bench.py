@@ -147,9 +147,3 @@ class Bench:
     def gym_world(self) -> GymWorld:
         agents = (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2
         return GymWorld(make_bits, lambda env: env.unwrapped.state, 2, [0, 1], 4, agents)
-
-
-def ring() -> list[np.ndarray[Any, Any]]:
-    """Counts of two agents' moves on a ring of seven states."""
-    forward, backward = np.roll(np.eye(7, dtype=int), 1, axis=1), np.roll(np.eye(7, dtype=int), -1, axis=1)
-    return [30 * forward + 10 * backward, 10 * forward + 30 * backward]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from campaign.bench import Bench, make_bits, ring, unfitted
+from campaign.bench import Bench, make_bits, unfitted
 from campaign.cases import Case
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder
@@ -158,7 +158,7 @@ CALLS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "Planner": lambda b: given(model=b.model, grounding=b.grounding),
     "Planner.run": lambda b: given(self=PUBLIC["Planner"](b.model, b.grounding), env=make_bits(), goal={1}),
     "explore": lambda b: given(env=make_bits(), model=b.model, grounding=b.grounding, steps=10),
-    "find_latent_actions": lambda b: given(counts=ring()),
+    "find_latent_actions": lambda b: given(graph=b.graph),
     "plan_path": lambda b: given(grounding=b.grounding, start=0, goals={1}),
     "read_labels": lambda b: given(path=b.stored, tau=b.tau),
     "save_grounding": lambda b: given(path=b.new(".npz"), grounding=b.grounding, model="name"),

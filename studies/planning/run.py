@@ -54,7 +54,7 @@ def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> di
     model = fitted(run, arena)
     seconds, start = time.perf_counter() - start, time.perf_counter()
     moves, at = moves_of(model, arena)
-    latent = find_latent_actions(moves.counts) if run.technique in WITH_LATENT else None
+    latent = find_latent_actions(moves) if run.technique in WITH_LATENT else None
     goals = arena.goals(run.goals, goals_seed)
     success, stopped_there = {}, {}
     for ending, known in {"": None, **({"_latent": latent} if latent else {})}.items():

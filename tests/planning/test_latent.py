@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from craftrl.envs.pixels import grid_moves
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.planning import find_latent_actions
+from craftrl.planning import StateGraph, find_latent_actions
 from craftrl.planning.latent import factor, rank_above_noise, scatter
 from studies.agreement import accuracy_by_group, agreement
 from studies.worlds.multimaze import CELLS as MAZE
@@ -35,8 +35,12 @@ def ring(size):
     return np.stack([(np.arange(size) - 1) % size, (np.arange(size) + 1) % size], axis=1)
 
 
+def graph_of(counts):
+    return StateGraph((counts[0].shape[0],), True, tuple(csr_array(table) for table in counts))
+
+
 def play(moves, seed=0, n_agents=2, n=4000, same_habits=False, slip=0.0, concentration=1.0):
-    """Transitions s, a, t of each agent from states drawn at random, and the counts of their moves."""
+    """Transitions s, a, t of each agent from states drawn at random, and the graph of their moves."""
     rng = np.random.default_rng(seed)
     N, n_actions = moves.shape
     habits = rng.dirichlet(np.full(n_actions, concentration), (n_agents, 1 if same_habits else N))
@@ -46,35 +50,34 @@ def play(moves, seed=0, n_agents=2, n=4000, same_habits=False, slip=0.0, concent
     a = (rng.random((n_agents, n, 1)) > chance[..., :-1]).sum(axis=-1)
     slipped = rng.random(a.shape) < slip
     t = moves[s, np.where(slipped, rng.integers(n_actions, size=a.shape), a)]
-    counts = [csr_array((np.ones(n), (s[k], t[k])), shape=(N, N)) for k in range(n_agents)]
-    return counts, s.ravel(), t.ravel(), a.ravel()
+    graph = graph_of([csr_array((np.ones(n), (s[k], t[k])), shape=(N, N)) for k in range(n_agents)])
+    return graph, s.ravel(), t.ravel(), a.ravel()
 
 
 def holds(latent):
     return {condition.name: condition.holds for condition in latent.conditions}
 
 
-def shifts(counts):
+def shifts(graph):
     """Where each move of the maze leads, and a little noise."""
-    edges = find_latent_actions(counts).edges
-    return (MAZE[edges[:, 1]] - MAZE[edges[:, 0]]) + np.random.default_rng(0).normal(0, 0.1, (len(edges), 2))
+    start, end = MAZE[graph.edges.T]
+    return end - start + np.random.default_rng(0).normal(0, 0.1, start.shape)
 
 
-def swapped(counts):
+def swapped(graph):
     """Which way each move of the grid with tails goes, but rows are taken for columns on the right."""
-    edges = find_latent_actions(counts).edges
-    way = (TAILED[edges[:, 1]] - TAILED[edges[:, 0]]).astype(float)
-    return np.where(TAILED[edges[:, :1], 1] < 2, way, way[:, ::-1])
+    start, end = TAILED[graph.edges.T]
+    return np.where(start[:, 1:] < 2, end - start, (end - start)[:, ::-1])
 
 
-def often(counts):
+def often(graph):
     """How often each agent makes each move."""
-    first = find_latent_actions(counts)
-    return np.sqrt((first.policies[:, first.edges[:, 0]] * first.share).sum(axis=-1).T)
+    s, t = graph.edges.T
+    return np.sqrt([graph.policy(k)[s, t] for k in range(len(graph.counts))]).T
 
 
-def noise(counts):
-    return np.random.default_rng(0).normal(size=(len(find_latent_actions(counts).edges), 2))
+def noise(graph):
+    return np.random.default_rng(0).normal(size=(len(graph.edges), 2))
 
 
 # -- which names agree ---------------------------------------------------------------------------------------------
@@ -112,9 +115,9 @@ KNOWN = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_names_agree_where_something_ties_them_and_only_there(name):
     moves, how, options, groups, conditions = KNOWN[name]
-    counts, s, t, a = play(moves, **how)
-    given = {key: value(counts) if callable(value) else value for key, value in options.items()}
-    latent = find_latent_actions(counts, **given)
+    graph, s, t, a = play(moves, **how)
+    given = {key: value(graph) if callable(value) else value for key, value in options.items()}
+    latent = find_latent_actions(graph, **given)
     assert np.bincount(latent.group).tolist() == groups[::-1]  # the largest first
     assert conditions.items() <= holds(latent).items()
     found = agreement(latent, s, t, a)
@@ -123,18 +126,18 @@ def test_names_agree_where_something_ties_them_and_only_there(name):
     if len(groups) < len(moves):
         assert latent.n == moves.shape[1]
         assert found["clear_share"] > 0.7
-    again = find_latent_actions([table / 4096 for table in counts], **given)  # shares in place of counts
+    again = find_latent_actions(graph_of([table / 4096 for table in graph.counts]), **given)  # shares, no counts
     np.testing.assert_allclose(again.policies, latent.policies)
 
 
 def test_moves_of_one_state_with_the_same_features_are_not_tied():
-    counts = play(GRID)[0]
-    edges = find_latent_actions(counts).edges
+    graph = play(GRID)[0]
+    edges = graph.edges
     cell = np.stack(np.divmod(edges, int(np.sqrt(len(GRID)))))  # rows and columns, of each move's two ends
     numbers = (cell[..., 1] - cell[..., 0]).T.astype(float)
     loud = np.flatnonzero((edges[:, 0] == 0) & (edges[:, 1] != 0))
     numbers[loud] = numbers[loud[0]]
-    (unclear,) = (c for c in find_latent_actions(counts, features=numbers).conditions if c.name == "features")
+    (unclear,) = (c for c in find_latent_actions(graph, features=numbers).conditions if c.name == "features")
     assert unclear.where == (0,)
 
 
@@ -143,8 +146,8 @@ def test_claimed_names_are_right_among_random_walls():
     for seed in range(25):
         rng = np.random.default_rng(seed)
         moves = grid_moves(np.argwhere(rng.random((6, 6)) > 0.1))
-        counts, s, t, a = play(moves, seed=seed)
-        found = agreement(find_latent_actions(counts), s, t, a)
+        graph, s, t, a = play(moves, seed=seed)
+        found = agreement(find_latent_actions(graph), s, t, a)
         wrong += (1 - found["clear"]) * found["clear_share"]
         total += found["clear_share"]
     assert wrong < 0.005 * total
@@ -153,7 +156,7 @@ def test_claimed_names_are_right_among_random_walls():
 def test_layers_of_steps_tie_nothing():
     """Where a state is another one at every step, a bump looks like a move, and squares would mislead."""
     lattice = csr_array(np.triu(np.ones((6, 6)), 1))
-    latent = find_latent_actions([lattice, lattice])
+    latent = find_latent_actions(graph_of([lattice, lattice]))
     assert not holds(latent)["moves commute"]
     assert len(np.unique(latent.group)) == 6
     assert np.isnan(latent.policies[:, 5]).all()
@@ -163,9 +166,9 @@ def test_layers_of_steps_tie_nothing():
 
 
 def test_the_arrays_are_distributions_and_give_back_the_counts():
-    counts, *_ = play(GRID, n_agents=3)
+    counts = list(play(GRID, n_agents=3)[0].counts)
     counts[1] = csr_array(counts[1].toarray() * (np.arange(16) != 5)[:, None])  # agent 1 is never seen to leave 5
-    latent = find_latent_actions(counts)
+    latent = find_latent_actions(graph_of(counts))
     s, t = latent.edges.T
     by_state = np.zeros((16, 4))
     np.add.at(by_state, s, latent.share)
@@ -198,7 +201,7 @@ def test_unknown_moves_have_no_latent_action():
 
 @pytest.mark.parametrize("given", [{}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
 def test_no_moves_no_latent_actions(given):
-    latent = find_latent_actions([np.zeros((3, 3))], **given)
+    latent = find_latent_actions(graph_of([np.zeros((3, 3))]), **given)
     assert latent.edges.shape == (0, 2)
     assert latent.of_moves([0], [1]).tolist() == [-1]
     assert len(np.unique(latent.group)) == 3
@@ -215,8 +218,8 @@ def test_more_successors_than_actions_are_no_deterministic_world():
 
 
 def test_where_actions_slip_their_effects_are_found():
-    counts, s, t, a = play(ROAD[:5, [0, 2]].clip(0, 4), n_agents=10, n=30_000, slip=0.3, concentration=0.2)
-    latent, same = (find_latent_actions(counts, n=2, deterministic=False, seed=1) for _ in range(2))
+    graph, s, t, a = play(ROAD[:5, [0, 2]].clip(0, 4), n_agents=10, n=30_000, slip=0.3, concentration=0.2)
+    latent, same = (find_latent_actions(graph, n=2, deterministic=False, seed=1) for _ in range(2))
     assert holds(latent) == {
         "deterministic": False,
         "more agents than actions": True,
@@ -234,9 +237,9 @@ def test_where_actions_slip_their_effects_are_found():
 
 
 def test_two_agents_cannot_show_four_actions_that_slip():
-    counts, *_ = play(GRID, n=20_000, slip=0.2)
-    latent = find_latent_actions(counts, n=4, deterministic=False)
-    np.testing.assert_array_equal(latent.share, find_latent_actions(counts).share)  # the moves, as if none slipped
+    graph, *_ = play(GRID, n=20_000, slip=0.2)
+    latent = find_latent_actions(graph, n=4, deterministic=False)
+    np.testing.assert_array_equal(latent.share, find_latent_actions(graph).share)  # the moves, as if none slipped
     assert holds(latent)["more agents than actions"] is False
     rank = next(condition for condition in latent.conditions if condition.name == "rank")
     assert rank.holds is False
@@ -288,24 +291,16 @@ def test_policies_in_one_line_are_not_scattered():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"counts": []}, "square matrices of one size"),
-        ({"counts": [np.ones((2, 2)), np.ones((3, 3))]}, "square matrices of one size"),
-        ({"counts": [np.zeros((0, 0))]}, "of one state or more"),
-        ({"counts": np.array(3)}, "square matrices of one size"),
-        ({"counts": 3}, "a list with one matrix of counts per agent"),
-        ({"counts": [-np.ones((2, 2))]}, "numbers of 0 or more"),
-        ({"counts": [csr_array(np.full((2, 2), np.nan))]}, "numbers of 0 or more"),
-        ({"counts": [csr_array(np.full((2, 2), 1j))]}, "numbers of 0 or more"),
-        ({"counts": [np.full((2, 2), 1e200)]}, "numbers of 0 or more, up to"),
+        ({"graph": [np.ones((2, 2))]}, "graph must be a StateGraph"),
         ({"n": 0}, "n must be an integer from 1"),
         ({"deterministic": "maybe"}, "deterministic must be True or False"),
         ({"features": np.ones((3, 2))}, "one row of numbers for each of the 4 moves"),
     ],
 )
 def test_what_cannot_be(arguments, message):
-    given = {"counts": [np.ones((2, 2))], **arguments}
+    given = {"graph": graph_of([np.ones((2, 2))]), **arguments}
     with pytest.raises((InvalidParameterError, InvalidDataError), match=message):
-        find_latent_actions(given.pop("counts"), **given)
+        find_latent_actions(**given)
 
 
 def test_agreement_counts_by_hand():
@@ -315,7 +310,7 @@ def test_agreement_counts_by_hand():
 
 
 def test_agreement_leaves_out_unknown_actions_and_counts_unknown_moves_as_wrong():
-    counts, s, t, a = play(ROAD[:, [0, 2]])
-    latent = find_latent_actions(counts)
+    graph, s, t, a = play(ROAD[:, [0, 2]])
+    latent = find_latent_actions(graph)
     assert agreement(latent, s, t, np.where(np.arange(len(a)) % 2, a, -1))["by_group"] == 1.0
     assert agreement(latent, np.where(np.arange(len(s)) % 2, s, -1), t, a)["by_group"] == 0.5

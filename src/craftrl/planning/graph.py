@@ -188,6 +188,14 @@ class StateGraph:
         return np.stack([np.repeat(np.arange(self.n), self.out_degree), self.total.indices], axis=1).astype(np.int64)
 
     @cached_property
+    def made(self) -> NDArray[np.float64]:
+        """How often each agent made each move, (K, E)."""
+        out = np.zeros((len(self.counts), len(self.edges)))
+        for row, table in zip(out, self.counts if len(self.edges) else ()):
+            row[:] = table[tuple(self.edges.T)]
+        return out
+
+    @cached_property
     def out_degree(self) -> NDArray[np.int64]:
         """How many moves lead out of each node, (n,)."""
         return np.diff(self.total.indptr).astype(np.int64)
@@ -219,8 +227,7 @@ class StateGraph:
         for h, state in map(self.name, range(self.n)):
             keys.append(state if h is None else (h, state))
             graph.add_node(keys[-1], h=h, state=state)
-        by_agent = np.stack([np.asarray(table[tuple(self.edges.T)]).ravel() for table in self.counts], axis=1)
-        for (s, t), counts in zip(self.edges.tolist(), by_agent.tolist()):
+        for (s, t), counts in zip(self.edges.tolist(), self.made.T.astype(int).tolist()):
             graph.add_edge(keys[s], keys[t], count=sum(counts), counts=counts)
         return graph
 

@@ -99,7 +99,7 @@ class Grounding:
 
     graph          the states and moves of the videos
     n_actions      how many actions there are, numbered from 0
-    latent         latent actions of these moves, as `find_latent_actions(graph.counts)` finds them
+    latent         latent actions of these moves, as `find_latent_actions(graph)` finds them
     deterministic  whether an action has one successor in each state; if not, it has a distribution over them. Where it
                    is said to be so and acting shows otherwise, more often than reading errors explain, a distribution
                    is expected all the same (`slips`), and whoever acts is warned
@@ -114,7 +114,7 @@ class Grounding:
         if latent is not None and not np.array_equal(getattr(latent, "edges", ()), graph.edges):
             raise InvalidParameterError(
                 f"latent must be latent actions of the {len(graph.edges)} moves of this graph, or None; "
-                f"{quoted(latent)} was given; call find_latent_actions(graph.counts)."
+                f"{quoted(latent)} was given; call find_latent_actions(graph)."
             )
         self.graph = graph
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)

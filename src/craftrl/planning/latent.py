@@ -16,26 +16,24 @@ policies (Fu, Huang and Sidiropoulos 2019; Schur 2026, arXiv 2603.17577, for age
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import qr
 from scipy.optimize import minimize
-from scipy.sparse import csr_array, issparse
 from scipy.spatial import ConvexHull, QhullError
 from scipy.special import softmax
 
-from craftrl.arguments import check_flag, check_kind, check_whole, quoted
+from craftrl.arguments import check_flag, check_kind, check_whole
 from craftrl.arrays import Floats, Ints
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.planning.graph import StateGraph
 from craftrl.planning.naming import Condition, by_commuting, by_vectors, name_moves
 
 MAX_ACTIONS = 1000
-MAX_COUNTED = 2**53  # up to there floats are exact
 SCATTERED = 0.95  # how much of the inscribed ball the habits must hold, with room for sampling error
 MIN_VISITS = 64  # visits of an agent per successor: by then its distribution is known to about 0.05 in total variation
 BEYOND = 1.0  # how far a singular value must lie beyond the largest that noise has
@@ -97,7 +95,7 @@ class LatentActions:
 
 
 def find_latent_actions(
-    counts: Sequence[Any],
+    graph: StateGraph,
     *,
     n: int | Literal["auto"] = "auto",
     deterministic: bool | Literal["auto"] = "auto",
@@ -105,16 +103,16 @@ def find_latent_actions(
     staying: bool = False,
     seed: int = 0,
 ) -> LatentActions:
-    """Latent actions from counts of moves: one (N, N) matrix per agent, sparse or not.
+    """Latent actions from how often each agent made each move of a graph of states.
 
     n              how many latent actions there are; "auto": as few as the moves need, which is the largest number of
                    successors of a state, or the largest rank where actions slip
     deterministic  whether an action has one successor in a state. "auto": yes, unless n is given and some state has
                    more successors. Without n it cannot be told: a world with as many actions as successors makes
                    any counts
-    features       (E, d) numbers of each move, in the order of `edges` (sorted by state, then successor), that one
-                   action has in every state, such as the change of a position, or how often each agent makes this
-                   move if agents take each action equally often everywhere
+    features       (E, d) numbers of each move, in the order of `graph.edges`, that one action has in every state, such
+                   as the change of a position, or how often each agent makes this move if agents take each action
+                   equally often everywhere
     staying        whether staying in place is an action of its own that every state has, as in games where one may do
                    nothing; else a move to the same state is a bump, which any action may make
     seed           of the random starts
@@ -125,7 +123,8 @@ def find_latent_actions(
         check_flag("deterministic", deterministic, "or give 'auto'")
     check_flag("staying", staying)
     check_whole("seed", seed, 0, 2**32 - 1)
-    edges, by_agent, N = _checked_counts(counts)
+    check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
+    edges, by_agent = graph.edges, graph.made
     given = None if features is None else as_array("features", features).astype(float)
     if given is not None and (given.ndim != 2 or len(given) != len(edges) or not given.shape[1]):
         raise InvalidParameterError(
@@ -142,7 +141,7 @@ def find_latent_actions(
     distinct = {s: here.usual for s, here in states.items() if len(set(here.usual)) == len(here.usual)}
     apart = staying and n_actions > 1  # staying in place is an action of its own, and gets the last name
     free = n_actions - apart
-    successors = [tuple(t for t in distinct.get(s, ()) if not (apart and t == s)) for s in range(N)]
+    successors = [tuple(t for t in distinct.get(s, ()) if not (apart and t == s)) for s in range(graph.n)]
     ties, condition = by_commuting(successors, free)
     conditions.append(condition)
     moves = [(s, t) for s, here in states.items() for t in here.usual]
@@ -162,7 +161,7 @@ def find_latent_actions(
     conditions.append(Condition("one permutation", not alone, alone, said))
 
     share, weight = np.zeros((len(edges), n_actions)), np.zeros((len(edges), n_actions))
-    policies = np.full((len(by_agent), N, n_actions), np.nan)
+    policies = np.full((len(by_agent), graph.n, n_actions), np.nan)
     for s, here in states.items():
         left = by_agent[:, here.rows].sum(axis=1)
         policies[left > 0, s] = 0.0
@@ -174,28 +173,6 @@ def find_latent_actions(
                 weight[here.rows, a] = left[left > 0] @ policies[left > 0, s, a] * here.effects[i]
     posterior = weight / weight.sum(axis=1, keepdims=True)
     return LatentActions(n_actions, edges, share, posterior, policies, group, tuple(conditions))
-
-
-def _checked_counts(counts: Any) -> tuple[Ints, Floats, int]:
-    """All moves (E, 2), sorted, how often each agent made each (K, E), and the number of states."""
-    check_kind("counts", counts, (list, tuple, np.ndarray), "a list with one matrix of counts per agent")
-    tables = () if isinstance(counts, np.ndarray) and not counts.ndim else counts
-    given = [table if issparse(table) else as_array("counts", table) for table in tables]
-    shapes = [tuple(table.shape) for table in given]
-    if not given or any(len(shape) != 2 or shape[0] < 1 or shape != (shapes[0][0],) * 2 for shape in shapes):
-        raise InvalidDataError(
-            f"counts must be square matrices of one size, one per agent and of one state or more; shapes "
-            f"{quoted(shapes)} were given."
-        )
-    checked = [csr_array(table) for table in given]
-    for x in (table.data for table in checked):
-        if x.dtype.kind not in "biuf" or not (np.isfinite(x) & (x >= 0) & (x <= MAX_COUNTED)).all():
-            raise InvalidDataError("counts must be numbers of 0 or more, up to 2**53; others were given; count moves.")
-    s, t = sum(table.astype(float) for table in checked).nonzero()
-    order = np.lexsort((t, s))
-    edges = np.stack([s, t], axis=1)[order].astype(np.int64)
-    made = [np.asarray(table.astype(float)[edges[:, 0], edges[:, 1]]).reshape(-1) for table in checked]
-    return edges, np.stack(made), shapes[0][0]
 
 
 # -- within each state ---------------------------------------------------------------------------------------------
