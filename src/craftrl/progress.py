@@ -72,13 +72,11 @@ def fit_bar(H: int, wanted: bool | None = True) -> Iterator[None]:
 
         def watch(what: str, h: int | None, trained: float | None) -> None:
             nonlocal phase, begin, rounds
-            before, done = phase, 0.0
+            before = phase
             if trained is not None:
                 phase, begin, rounds, done = AGENTS, TRAINING, 0, TRAINING * trained
             else:
-                rounds += what in ROUNDS
-                phase = STATES if rounds or h is not None else phase
-            if phase is STATES:
+                phase, rounds = STATES, rounds + (what in ROUNDS)
                 done = begin + (1 - begin) * (1 - 0.5 ** ((max(rounds, 1) - 1 + (h or 0) / H) / HALF))
             bar.n = max(bar.n, 100 * done)
             bar.set_description_str(COMPILING if what == COMPILING else phase, refresh=phase is not before)

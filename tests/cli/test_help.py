@@ -34,7 +34,7 @@ def test_help_names_defaults_flags_that_can_be_denied_and_worlds():
     assert "markov needs the least data [choices: auto, independent, chain, markov] [default: auto]" in text
     assert "--stationary --no-stationary one encoder for all steps; by default " in text
     assert "--grey pictures: in one channel --key" in text  # a flag that is off has no default to tell
-    assert "bits (the paper's) or pixels" in craftrl("collect --help")
+    assert "bits are the paper's [choices: bits, pixels]" in craftrl("collect --help")
     assert craftrl("report --help").startswith("Usage: craftrl report --out STR [OPTIONS] MODEL [DATA]\n")
 
 

@@ -92,7 +92,7 @@ BITS = [
         }.items()
     ),
     ("collect --n 5 --out new", "An environment must be named by --env or by --world; none was given"),
-    ("collect --world chess --n 5 --out new", "must be one of bits, pixels; 'chess'"),
+    ("collect --world chess --n 5 --out new", 'Invalid value "chess" for --world. Choose from: "bits", "pixels"'),
     (f"{COLLECT} --walkers 2", "The world bits takes horizon, n_features and seed; n_walkers was given; leave it out"),
     (f"{COLLECT} --size 3", "The world bits takes horizon, n_features and seed; size was given"),
     (f"{COLLECT} --env-arg a=1", "--env-arg goes with --env"),

@@ -125,7 +125,7 @@ class Recordings:
 class World:
     """A world of this library, and what it is made with."""
 
-    world: Annotated[str | None, opt("bits (the paper's) or pixels")] = None
+    world: Annotated[Literal["bits", "pixels"] | None, opt("bits are the paper's")] = None
     horizon: Annotated[Positive | None, opt("steps per trajectory")] = None
     n_features: Annotated[Positive | None, opt("bits: observed bits", name="--features")] = None
     size: Annotated[Positive | None, opt("pixels: cells per side")] = None
@@ -141,17 +141,14 @@ class World:
         """The world and its agents."""
         from craftrl import envs
 
-        known = {
-            "bits": (envs.BitsExBMDP, "paper_policies", ("horizon", "n_features")),
-            "pixels": (envs.PixelsExBMDP, "policies", ("horizon", "size", "n_walkers")),
-        }
-        refuse((self.world not in known, f"The world must be one of {', '.join(known)}; {self.world!r} was given."))
-        kind, agents, takes = known[self.world or ""]
+        bits = self.world == "bits"
+        takes = ("horizon", "n_features") if bits else ("horizon", "size", "n_walkers")
         for name in self.given():
             sentence = f"The world {self.world} takes {', '.join(takes)} and seed; {name} was given; leave it out or "
             refuse((name not in takes, f"{sentence}choose another world."))
+        kind: Any = envs.BitsExBMDP if bits else envs.PixelsExBMDP
         world = kind(**self.given(), seed=self.world_seed)
-        return world, getattr(world, agents)()
+        return world, world.paper_policies() if bits else world.policies()
 
 
 @Parameter(name="*", group="World")
