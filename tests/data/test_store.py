@@ -232,7 +232,7 @@ def test_episodes_that_make_no_dataset_together(tmp_path, actions, message):
         (lambda path: (path / "dataset.json").unlink(), "something else is there"),
         (lambda path: (path / "00001.npy").unlink(), "00001.npy must be as it was written; it is missing"),
         (lambda path: os.truncate(path / "00000.npy", 200), "00000.npy must be as it was written; it has 200 bytes of"),
-        (lambda path: (path / "dataset.json").write_text("{}"), "its index is damaged"),
+        (lambda path: (path / "dataset.json").write_text("{}"), "the index of a dataset of craftrl; it cannot be read"),
         (
             lambda path: (path / "dataset.json").write_text(store.sealed_text({"format": "craftrl dataset 9"})),
             "it is a craftrl dataset 9",

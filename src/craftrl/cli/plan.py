@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from craftrl.arguments import check_source, check_whole
 from craftrl.cli.options import Count, Data, Environment, Force, Model, Positive, opt, refuse
-from craftrl.errors import AssumptionWarning, InvalidDataError, require
+from craftrl.errors import AssumptionWarning, require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,23 +180,21 @@ def _goal(text: str, shape: tuple[int, ...]) -> str | NDArray[Any] | tuple[int, 
     """A goal as `Planner.goal_nodes` takes it: "8", "4:8", or the observation in a file, with its step before it."""
     import numpy as np
 
+    from craftrl.data.files import readable
+
     if re.fullmatch("([0-9]{1,9}:)?[0-9]{1,9}", text):
         return text
     step = re.match("([0-9]{1,9}):", text)
     path = check_source("The goal", text[step.end() :] if step else text)
     none = f"a file that shows what is to be reached; {text!r} is none of these; check the name."
     refuse((not path.is_file(), f"--goal must be a state such as 8, a state at a step such as 4:8, or {none}"))
-    try:
+    with readable(path, "a picture or an NPY file", "check the name"):
         if path.suffix.lower() == ".npy":
             x = np.load(path, allow_pickle=False)
         else:
             with require("PIL.Image", "video").open(path) as image:
                 x = np.asarray(image.convert("L" if shape[-1:] == (1,) else "RGB"))
             x = x[..., None] if x.ndim == 2 else x
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
-        raise InvalidDataError(
-            f"The goal must be a picture that can be read, or an NPY file; {path} is neither ({error}); check the name."
-        ) from error
     return (int(step[1]), x) if step else x
 
 

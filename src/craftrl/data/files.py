@@ -14,25 +14,16 @@ import json
 import os
 import platform
 import secrets
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from craftrl.arguments import check_flag, check_target
-from craftrl.errors import CraftError, InvalidParameterError
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # several machines may write into one folder
-# What readers of JSON, ZIP and NumPy files raise where one is missing, truncated or damaged.
-UNREADABLE = (
-    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError, RuntimeError,
-    SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 
 
 @contextmanager
@@ -88,6 +79,19 @@ def plain_os_errors(path: str | os.PathLike[str], what: str = "file") -> Iterato
         raise InvalidParameterError(
             f"The {what}'s folder must be writable; {path} could not be written ({reason}); choose another place."
         ) from error
+
+
+@contextmanager
+def readable(path: object, what: str, advice: str = "copy it again") -> Iterator[None]:
+    """Whatever goes wrong where a file is missing, cut off, damaged or of another kind, in one sentence: libraries of
+    formats raise anything. Errors that are sentences already stay as they are."""
+    try:
+        yield
+    except CraftError:
+        raise
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or (str(error).splitlines() or [repr(error)])[0]
+        raise InvalidDataError(f"{path} must be {what}; it cannot be read ({reason}); {advice}.") from error
 
 
 def check_new(path: str | os.PathLike[str], what: str, replace: bool, suffixes: tuple[str, ...] = ()) -> None:
@@ -159,7 +163,7 @@ def sealed_text(content: dict[str, Any]) -> str:
 
 
 def unsealed(data: bytes) -> dict[str, Any]:
-    """What `sealed_text` was made of, and its checksum; one of `UNREADABLE` where it is no longer that."""
+    """What `sealed_text` was made of, and its checksum; an error where it is no longer that."""
     content: dict[str, Any] = json.loads(data)
     if content["checksum"] != _checksum(content):
         raise ValueError("its checksum does not fit: it was damaged or edited")

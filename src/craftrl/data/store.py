@@ -29,7 +29,7 @@ from craftrl.arguments import check_flag, check_kind, check_source, check_target
 from craftrl.arrays import Ints
 from craftrl.data import urls
 from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
-from craftrl.data.files import UNREADABLE, plain_os_errors, sealed_text, unsealed, written_whole
+from craftrl.data.files import plain_os_errors, readable, sealed_text, unsealed, written_whole
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
@@ -461,12 +461,8 @@ def _read_index(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _unsealed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
-    try:
+    with readable(f"{os.fspath(path)}/{INDEX}", "the index of a dataset of craftrl", "write or copy it again"):
         content = unsealed(data)
         if content["format"] != FORMAT:
             raise ValueError(f"it is a {content['format']}")
-    except UNREADABLE as error:
-        raise InvalidDataError(
-            f"{os.fspath(path)} must be a dataset of craftrl; its index is damaged ({error}); write or copy it again."
-        ) from error
     return content

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.data.files import readable
 from craftrl.errors import InvalidDataError
-from craftrl.importing.recordings import Content, Recording, name_in, readable, stamp
+from craftrl.importing.recordings import Content, Recording, name_in, stamp
 
 ARRAYS = (".npz", ".npy")
 OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "image")

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from craftrl.data import TrajectoryDataset, read_actions
+from craftrl.data.files import readable
 from craftrl.data.store import INDEX
 from craftrl.errors import InvalidDataError, require
 from craftrl.importing import arrays, tables
-from craftrl.importing.recordings import Content, Frame, Recording, in_order, picture, readable, stamp, video
+from craftrl.importing.recordings import Content, Frame, Recording, in_order, picture, stamp, video
 from craftrl.importing.tables import numbers, read_table
 
 if TYPE_CHECKING:

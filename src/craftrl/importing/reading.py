@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_choice, check_flag, check_whole, is_whole, quoted
+from craftrl.data.files import readable
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
-from craftrl.importing.recordings import Cut, Recording, readable
+from craftrl.importing.recordings import Cut, Recording
 
 Light = tuple[NDArray[np.float64], NDArray[np.float64]]  # the mean and the contrast of each channel
 TOLERANCE = 1e-6  # seconds

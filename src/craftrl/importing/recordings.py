@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.errors import CraftError, InvalidDataError, require
+from craftrl.data.files import readable
+from craftrl.errors import require
 
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".gif")
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
@@ -70,18 +70,6 @@ class Recording(NamedTuple):
     path: str = ""
     cuts: tuple[Cut, ...] = ()
     columns: tuple[str, ...] = ()
-
-
-@contextmanager
-def readable(path: object, what: str) -> Iterator[None]:
-    """What the libraries of the formats raise where a file is missing, cut off or damaged, in one sentence."""
-    try:
-        yield
-    except CraftError:
-        raise
-    except Exception as error:  # Pillow, HDF5 and Minari have many kinds
-        reason = getattr(error, "strerror", None) or (str(error).splitlines() or [repr(error)])[0]
-        raise InvalidDataError(f"{path} must be {what}; it cannot be read ({reason}); copy it again.") from error
 
 
 def stamp(path: Path) -> str:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.data.files import readable
 from craftrl.errors import InvalidDataError, require
-from craftrl.importing.recordings import Content, Recording, name_in, readable, stamp
+from craftrl.importing.recordings import Content, Recording, name_in, stamp
 
 if TYPE_CHECKING:
     from pyarrow import Table

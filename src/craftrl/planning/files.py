@@ -21,7 +21,7 @@ from craftrl.arguments import check_kind, check_source, check_target, check_whol
 from craftrl.arrays import Ints
 from craftrl.data import urls
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.files import UNREADABLE, sealed_text, unsealed, write_text
+from craftrl.data.files import readable, sealed_text, unsealed, write_text
 from craftrl.data.store import is_dataset, read_actions
 from craftrl.errors import InvalidDataError
 from craftrl.planning.graph import StateGraph
@@ -75,7 +75,8 @@ def read_labels(path: str | os.PathLike[str], tau: TrajectoryDataset, n: int | N
     actions: Ints = np.full((tau.n, tau.H - 1), -1, dtype=np.int64)
     h: Ints = np.ones(tau.n, dtype=np.int64)
     read: Callable[[Ints], NDArray[Any]] = tau.rows
-    try:
+    what = "an NPZ file with x (n, 2, ...) and actions (n,), or a dataset with actions, as craftrl import writes it"
+    with readable(path, what, "check the name"):
         if is_dataset(where):
             agents = read_actions(where)
             if [len(episodes) for episodes in agents] != tau.counts.tolist():
@@ -90,13 +91,6 @@ def read_labels(path: str | os.PathLike[str], tau: TrajectoryDataset, n: int | N
             read = x.__getitem__
             if x.shape[1:] != (2, *tau.obs_shape) or not len(x) == len(actions) == len(h):
                 raise ValueError(f"x has shape {x.shape}, actions {actions.shape}, and observations {tau.obs_shape}")
-    except InvalidDataError:
-        raise
-    except UNREADABLE as error:
-        raise InvalidDataError(
-            "Labels must be an NPZ file with x (n, 2, ...) and actions (n,), or a dataset with actions, as craftrl "
-            f"import and craftrl collect write it; {path} is not ({error}); check the name."
-        ) from error
     if n is not None:  # trajectory by trajectory
         number = np.cumsum(actions.ravel() >= 0).reshape(actions.shape)
         actions = np.where(number <= n, actions, -1)
@@ -159,13 +153,9 @@ def load_grounding(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
+    advice = "choose another name, or remove it and ground again"
+    with readable(path, "a grounding that craftrl plan wrote", advice):
         content = unsealed(path.read_bytes())
         if content["format"] != FORMAT:
             raise ValueError("it is of another kind")
-    except UNREADABLE as error:
-        raise InvalidDataError(
-            f"{path} must be a grounding that craftrl plan wrote; it cannot be read ({error}); choose another name, or "
-            "remove it and ground again."
-        ) from error
     return content
