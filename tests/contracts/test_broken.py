@@ -137,7 +137,18 @@ def trains(model, x, agent):
     model.classifier.fit(x.reshape(len(x), -1), agent)
 
 
+class FailsOtherwise(RightLearner):
+    def fit(self, x, agent=None):
+        if agent is None:
+            raise KeyError("agent")
+        return super().fit(x, agent)
+
+
 LEARNERS = {
+    "fails otherwise": (
+        FailsOtherwise,
+        "refused with InvalidDataError; KeyError was raised: 'agent'",
+    ),
     "trains a parameter": (type("Trains", (RightLearner,), {"change": staticmethod(trains)}), "change no parameter"),
     "keeps the data": (sets("x_", lambda model, x, agent: x), "must keep no data; `x_` does"),
     "counts from 0": (sets("encoders_", lambda model, *_: [*model.encoders_]), r"encoders_\[0\], since steps count"),

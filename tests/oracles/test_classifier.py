@@ -37,8 +37,8 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
 from craftrl.evaluation import accuracy, accuracy_by_step, encoder_accuracy
 from craftrl.oracles import classifier as module
-from craftrl.oracles.cross_fitting import Clones, few_threads
-from craftrl.oracles.learned import calibration, to_bins
+from craftrl.oracles.cross_fitting import Clones, calibrated_by_others, few_threads
+from craftrl.oracles.learned import calibration, judged, to_bins
 
 GRID, BOUNDS = Grid.from_bounds(1.0, 0.02), {"alpha": 1.0, "eta": 0.05, "nu": 0.05}
 TREE = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
@@ -135,6 +135,26 @@ def test_calibration_finds_factor_and_offsets_and_gives_up_on_noise():
     assert np.exp(shares).sum() == pytest.approx(1)
 
 
+def test_what_log_odds_are_worth_is_asked_of_pairs_that_they_were_not_calibrated_by():
+    tau = feature_data(30).tau
+    prepared = ClassifierOracle(TREE, repeats=1).prepare(tau)
+    said, fold = prepared._log_p[:, 0], prepared.fold_of[0]
+    log_p = calibrated_by_others(said, tau.agent, fold)
+    loss = prepared.log_odds(GRID, "independent").loss[0]
+    assert loss == pytest.approx(-log_p[np.arange(60), tau.agent].mean())
+    others = calibrated_by_others(said, np.where(fold == 0, 1 - tau.agent, tau.agent), fold)
+    assert np.array_equal(log_p[fold == 0], others[fold == 0])  # whatever the agents there
+    assert not np.allclose(log_p[fold == 1], others[fold == 1])
+
+
+def test_every_step_is_judged_by_the_pairs_that_it_has():
+    log_p = np.log(np.array([[[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]], [[0.2, 0.8], [0.3, 0.7], [0.5, 0.5]]]))
+    loss, chance, p_value = judged(log_p, np.array([0, 1]), np.array([3, 2]))
+    assert loss == pytest.approx([-np.log(0.9 * 0.8) / 2, -np.log(0.5), np.nan], nan_ok=True)
+    assert chance == pytest.approx([np.log(2), 0, np.nan], nan_ok=True)
+    assert p_value[1:].tolist() == [1, 1]
+
+
 # -- embedding, separation, encoder -----------------------------------------------------------------------------------
 
 
@@ -186,6 +206,9 @@ def test_separation_is_by_neighbours_and_at_chance_for_sets_alike():
     assert separation(np.zeros((40, 3)), np.arange(40) % 2)(0, [1]) > 0.5
     x = rng.uniform(-1, 1, size=(600, 2))
     assert separation(x, (x[:, 0] * x[:, 1] > 0).astype(int))(1, [0]) < 0.3  # which no line tells apart
+    x[500:520] = 0.05 * x[500:520] + 0.5  # a few in a corner, where the others are denser still
+    assert separation(x[:520], (np.arange(520) >= 500).astype(int))(1, [0]) < 0.3
+    assert separation(x[[0, 1, 2, 510]], np.array([0, 0, 0, 1]))(1, [0]) <= 2  # fewer than neighbours are asked for
 
 
 # -- in CRAFT ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """NeuralOracle at its border: what it learns, what it refuses, and that the same comes out again."""
 
+import io
 import math
 
 import numpy as np
@@ -19,7 +20,7 @@ from craftrl.oracles.network import frames as frames_of
 from craftrl.oracles.network import training as loop
 from craftrl.oracles.network.encoder import deciding
 from craftrl.oracles.network.log_odds import pair_loss
-from craftrl.oracles.network.trunks import CODE_SCALE, Decorrelate, VectorTrunk
+from craftrl.oracles.network.trunks import CODE_SCALE, Decorrelate, VectorTrunk, Whiten
 
 GRID = Grid.from_bounds(1.0, 0.1)
 TRAINING = Training(epochs=4, batch=16, device="cpu", progress=False)
@@ -159,6 +160,26 @@ def test_decorrelated_features_have_unit_deviation_whatever_their_units_and_mixt
     assert np.allclose(layer(x[:20]).numpy()[:, :5].std(axis=0), 1, atol=1e-3)
 
 
+def test_whitened_neighbours_are_hardly_correlated_and_faint_noise_stays_faint():
+    generator = torch.Generator().manual_seed(0)
+    smooth = torch.nn.functional.avg_pool2d(torch.randn(400, 1, 16, 16, generator=generator), 5, stride=1)
+    grey = (smooth / smooth.std()).expand(-1, 3, -1, -1)  # of three channels, which differ by noise alone
+
+    def seen():
+        return grey + 0.01 * torch.randn(grey.shape, generator=generator)
+
+    def correlation(x, y):
+        return float(torch.corrcoef(torch.stack([x.flatten(), y.flatten()]))[0, 1])
+
+    layer = Whiten((3, 12, 12))
+    layer.fit(seen())
+    one, other = layer(seen()), layer(seen())
+    assert one.std(dim=0).mean().item() == pytest.approx(0.9, abs=0.1)
+    assert correlation(grey[..., 1:], grey[..., :-1]) > 0.7
+    assert correlation(one[..., 1:], one[..., :-1]) < 0.3
+    assert correlation(one, other) > 0.95
+
+
 def test_the_trunk_turns_features_into_codes():
     z = VectorTrunk(3, 40).eval()(torch.randn(7, 3))
     assert z.shape == (7, 40)
@@ -281,7 +302,7 @@ class Killed(Exception):
 def test_a_killed_fit_goes_on_where_it_stopped(tmp_path, monkeypatch):
     tau = videos(40).tau
     monkeypatch.setattr(loop, "EVALUATE_EVERY", 5)
-    whole = prepared(tau).pairs()
+    prepared(tau, TRAINING.but(checkpoints=tmp_path / "whole")).pairs()
     save, saved = loop.Checkpoint.save, []
 
     def stopping(self, state):
@@ -290,18 +311,21 @@ def test_a_killed_fit_goes_on_where_it_stopped(tmp_path, monkeypatch):
         if len(saved) == 2:
             raise Killed
 
-    here = TRAINING.but(checkpoints=tmp_path)
+    here = TRAINING.but(checkpoints=tmp_path / "killed")
     monkeypatch.setattr(loop.Checkpoint, "save", stopping)
     with pytest.raises(Killed):
         prepared(tau, here).pairs()
     monkeypatch.setattr(loop.Checkpoint, "save", save)
     assert saved == [5, 10]
-    assert np.array_equal(prepared(tau, here).pairs().logits, whole.logits)
+    prepared(tau, here).pairs()
+    (file,), (whole,) = ((tmp_path / folder).glob("log-odds*.pt") for folder in ("killed", "whole"))
+    ends = [torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True) for path in (file, whole)]
+    for weights in ("module", "best"):
+        assert all(map(torch.equal, *(end[weights].values() for end in ends)))
     with pytest.raises(InvalidDataError, match="belongs to other settings or data"):
         prepared(tau, here.but(lr=1e-3)).pairs()
     one, other = (TRAINING.but(augment=lambda x: x) for _ in range(2))  # as in another process, at another address
     assert one.signature() == other.signature() != TRAINING.signature()
-    (file,) = tmp_path.glob("log-odds*.pt")
     file.write_bytes(file.read_bytes()[:-7])
     with pytest.raises(InvalidDataError, match=r"cannot be read; .* delete that one file"):
         prepared(tau, here).pairs()
