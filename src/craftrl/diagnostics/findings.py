@@ -181,8 +181,8 @@ def _at_chance(result: Result, tau: TrajectoryDataset, tests: StateTests | None)
         yield Finding("at chance", tuple(steps))
     if nothing or not tau.aligned:  # no step of windows is like another
         return
-    tables = _tables(result.labels, tau)
-    log_p_of = {h: float(dependence(tables[h - 1][:, None], np.zeros(len(tables[0]), int))[0][0]) for h in steps}
+    tables = {h: _table(result.labels, tau, h) for h in steps}
+    log_p_of = {h: float(dependence(t[:, None], np.zeros(len(t), dtype=np.int64))[0][0]) for h, t in tables.items()}
     differ = tuple(h for h in steps if log_p_of[h] < np.log(CONTRADICTED))
     if alike := tuple(h for h in steps if h not in differ):
         yield Finding("alike at some steps", alike, severity="note")
@@ -206,19 +206,20 @@ def _states_tell_less(result: Result, tau: TrajectoryDataset) -> Iterator[Findin
         of_all = xlogy(columns, columns / max(columns.sum(), 1)).sum()
         return float(xlogy(table, table).sum() - xlogy(rows, rows).sum() - of_all) - (tau.K - 1) * (len(table) - 1)
 
-    tables = _tables(result.labels, tau)
-    by_states = sum(map(gain, tables))
+    by_states, pooled = 0.0, np.zeros(1, dtype=np.int64)
+    for h in range(1, tau.H):
+        table = _table(result.labels, tau, h)
+        by_states, pooled = by_states + gain(table), pooled + table
     if _one_encoder(result):
-        by_states = max(by_states, gain(np.sum(tables, axis=0)))
+        by_states = max(by_states, gain(pooled))
     if by_odds - by_states > MIN_LOST and by_states < MIN_CAPTURED * by_odds:
         yield Finding("states tell less", (), {"share": max(by_states, 0.0) / by_odds})
 
 
-def _tables(labels: Labels, tau: TrajectoryDataset) -> list[NDArray[np.int64]]:
-    """For each h = 1..H-1 how often each agent visits each pair of neighbouring states, (pairs, K)."""
+def _table(labels: Labels, tau: TrajectoryDataset, h: int) -> NDArray[np.int64]:
+    """How often each agent visits each pair of states of h and h+1, (pairs, K)."""
     S = n_labels(labels)
-    steps = zip(labels.T, labels.T[1:])
-    return [crossed(s, s_next, tau.agent, sizes=(S, S, tau.K)).reshape(-1, tau.K) for s, s_next in steps]
+    return crossed(labels[:, h - 1], labels[:, h], tau.agent, sizes=(S, S, tau.K)).reshape(-1, tau.K)
 
 
 def _contradicted(tests: StateTests) -> Iterator[Finding]:

@@ -202,20 +202,19 @@ def _alike(
         return ()
     centres = np.stack([z[code == s].mean(axis=0) for s in seen])
     near = cKDTree(centres).query(centres, min(3, len(seen)))[1][:, 1:]
-    spell = np.broadcast_to(np.arange(steps) * min(SPELLS, steps) // steps * aligned, (len(code), steps))
-    group = spell * (int(agent.max()) + 1) + agent[:, None]
-    moves = crossed(group.ravel(), code[:, :-1].ravel(), code[:, 1:].ravel(), sizes=(n_labels(group), S, S))
-    known = np.where(new[:, None], code, -1)
-    who = crossed(known.ravel(), np.repeat(agent, steps + 1), sizes=(S, int(agent.max()) + 1))
-    found = []
+    spell = np.arange(steps) * min(SPELLS, steps) // steps * aligned
+    who = np.broadcast_to(agent[:, None], code.shape)
+    group = spell * n_labels(agent) + who[:, 1:]
+    sizes, found = (n_labels(group), 2, S), []
     for i, j in sorted({(min(i, j), max(i, j)) for i, others in enumerate(near.tolist()) for j in others}):
-        a, b = two = [seen[i], seen[j]]
+        a, b = seen[i], seen[j]
         if not ((code == a).any(axis=0) & (code == b).any(axis=0)).any():  # of different steps, where each has its own
             continue
-        counts = np.concatenate([moves[:, two], moves[:, :, two].transpose(0, 2, 1)])  # (groups, 2, S)
-        counts[:, :, a] += counts[:, :, b]
-        nats = sum(float(two_or_one(rows)[0, 1]) for rows in (*np.delete(counts, b, axis=2), who[two]))
         joined, side = np.where(code == b, a, code), np.where(code == a, 0, np.where(code == b, 1, -1))
+        after = crossed(group, side[:, :-1], joined[:, 1:], sizes=sizes)
+        before = crossed(group, side[:, 1:], joined[:, :-1], sizes=sizes)
+        visits_of = crossed(np.where(new[:, None], side, -1), who, sizes=(2, n_labels(agent)))
+        nats = sum(float(two_or_one(counts)[0, 1]) for counts in (*after, *before, visits_of))
         if nats < MIN_NATS and driven(joined, side, S) < MIN_NATS:
             found.append((a, b))
     return tuple(found)
