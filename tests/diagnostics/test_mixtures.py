@@ -8,6 +8,7 @@ from craftrl.diagnostics.findings import findings_of_checks
 from craftrl.diagnostics.mixtures import mixtures
 from craftrl.envs import PixelsExBMDP, collect
 from small_worlds import to_the_right, walked
+from studies.rivals import cut
 
 
 def world(seed=0, size=3, walkers=2, n=200):
@@ -36,6 +37,13 @@ def test_right_states_do_not_look_like_two_whatever_walks_beside(seed, misread):
     codes = np.where(rng.random(states.shape) < misread, rng.integers(9, size=states.shape), states)
     assert named(tau, codes) == []
     assert misread or named(tau, codes, embed=pixels_as_they_are) == []
+
+
+@pytest.mark.parametrize("seed", [4, 8])
+def test_of_all_groups_that_are_tried_one_may_differ_by_chance(seed):
+    made = PixelsExBMDP(10, 4, 2, seed=seed)
+    clips = cut(collect(made, made.policies(), 200, seed=seed), "clips", seed)
+    assert named(clips.tau, clips.truth.states) == []
 
 
 def test_nor_where_every_step_has_its_own():

@@ -34,7 +34,7 @@ RIDGE = 2.0  # in units of the mean variance of the features
 MIN_VISITS = 40  # of a state, so that anything is said of it
 MIN_GROUP = 0.05  # of the observations: a smaller group may be misread ones
 MIN_NATS = 0.02  # per visit that the groups must tell of the neighbouring states: misread observations tell less
-DRIVEN = 5.0  # nats from which on groups are driven
+DRIVEN = 5.0  # nats from which on groups are driven, beside those of choosing among all groups that are tried
 MAX_FEATURES = 512  # of an observation; more are mixed at random
 KEPT = 64  # observations of each group that are kept, for pictures
 
@@ -98,13 +98,14 @@ def mixtures(
         if embed is not None:  # which knows nothing of the neighbours
             cuts.append((_two_means(np.asarray(embed(x), dtype=np.float64)), 0 * fold))
         spell = step * SPELLS // tau.H if tau.aligned else 0 * step
-        chance = np.log(CONTRADICTED / (len(cuts) * len(neighbours) * len(states)))
+        tried = len(cuts) * len(states)
+        chance = np.log(CONTRADICTED / (len(neighbours) * tried))
         most, half = 0.0, None
         for groups, learned in cuts:
             if MIN_GROUP < groups.mean() < 1 - MIN_GROUP:
                 of_moves = [_differ(groups, neighbour, learned, tau.agent[row], spell) for neighbour in neighbours]
                 nats = max([nats for log_p, nats in of_moves if log_p < chance and nats > MIN_NATS], default=0.0)
-                nats = nats or _driven(groups, row, step, codes)
+                nats = nats or _driven(groups, row, step, codes, DRIVEN + np.log(tried))
                 if nats > most:
                     most, half = nats, groups
         if half is not None:
@@ -124,15 +125,15 @@ def _two_means(z: Floats) -> Ints:
     return np.asarray(KMeans(2, n_init=3, random_state=0).fit_predict(z))
 
 
-def _driven(half: Ints, row: Ints, step: Ints, codes: Labels) -> float:
-    """Nats per visit that the states in between tell of which half comes next; 0 where that may be chance."""
+def _driven(half: Ints, row: Ints, step: Ints, codes: Labels, least: float) -> float:
+    """Nats per visit that the states in between tell of which half comes next; 0 where they are not `least` in all."""
     from craftrl.core.partition import driven  # compiles, so that importing it takes time
 
     rows, at = np.unique(row, return_inverse=True)
     side = np.full((len(rows), codes.shape[1]), -1)
     side[at, step] = half
     nats = float(driven(codes[rows].astype(np.int64), side, n_labels(codes)))
-    return nats / len(half) if nats > DRIVEN else 0.0
+    return nats / len(half) if nats > least else 0.0
 
 
 def _halves(z: Floats, neighbour: Labels, fold: Labels) -> Ints:
