@@ -156,7 +156,7 @@ def test_every_form_gives_the_same_dataset(form, tmp_path):
     given = FORMS[form](tmp_path / "data")
     data = as_dataset(*given)
     assert_is(data.tau, AGENT.tolist(), list(X))
-    assert (data.rows.tolist(), data.names) == (list(range(7)), (0, 1))
+    assert (data.rows.tolist(), data.tau.names) == (list(range(7)), (0, 1))
     assert np.array_equal(as_trajectories(given[0], 1).rows(np.arange(7)), X)
 
 
@@ -195,7 +195,7 @@ def test_rows_in_any_order_are_grouped_and_put_back():
 )
 def test_agents_may_be_called_anything_and_are_sorted_by_name(labels, names):
     data = as_dataset(X, labels)
-    assert data.names == names
+    assert data.tau.names == names
     assert_is(data.tau, (1 - AGENT).tolist(), list(X))
 
 

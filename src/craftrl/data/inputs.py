@@ -28,14 +28,12 @@ LABELS = (str, bytes, Number, np.bool_)
 class Grouped:
     """A dataset and where its trajectories came from.
 
-    tau    trajectories grouped by agent
-    rows   int (n,): trajectory i of tau is row rows[i] of what was given
-    names  the agents as the caller calls them; agent k of tau is names[k]
+    tau   trajectories grouped by agent, with the agents' names as the caller gives them
+    rows  int (n,): trajectory i of tau is row rows[i] of what was given
     """
 
     tau: TrajectoryDataset
     rows: NDArray[np.integer]
-    names: tuple[Any, ...]
 
     def described(self) -> dict[str, Any]:
         """Sizes, shape, type and fingerprint, and how recordings were read, as plain values."""
@@ -59,7 +57,7 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
     """A dataset from trajectories `x` and, unless `x` says so itself, the agent of each of them; nothing is copied."""
     if agent is None:
         tau = _without_labels(x)
-        return Grouped(tau, np.arange(tau.n), tau.names)
+        return Grouped(tau, np.arange(tau.n))
     if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
         raise InvalidDataError("A dataset knows its agents; leave out the labels, or give arrays with labels.")
     if isinstance(x, (list, tuple)) and plain_array(x) is None:
@@ -68,7 +66,7 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
         tau = _of_one([as_block(x, "all trajectories")])
     names, label = _labels(agent, tau.n)
     rows = np.argsort(label, kind="stable")
-    return Grouped(tau.like(rows, label[rows], tau.H, names).checked(), rows, names)
+    return Grouped(tau.like(rows, label[rows], tau.H, names).checked(), rows)
 
 
 def as_trajectories(x: Any, obs_ndim: int) -> TrajectoryDataset:

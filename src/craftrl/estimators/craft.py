@@ -240,7 +240,7 @@ class CRAFT(Learner):
             if hasattr(self, name):
                 delattr(self, name)
         self.oracle_, self.bounds_ = oracle, fitted.bounds
-        self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
+        self.agents_, self.obs_shape_, self.data_ = tau.names, tau.obs_shape, data.described()
         self.labels_, self.encoders_ = data.as_given(result.labels), ByStep(result.encoders)
         if windows is not None:
             self.windows_ = np.column_stack([given.rows[windows.of], windows.begin, tau.lengths])
@@ -271,7 +271,7 @@ class CRAFT(Learner):
             if windows.n_cuts:
                 why = "the whole picture changes there as it does at no other step; windows do not cross it."
                 chosen += (Choice("cuts", windows.n_cuts, why),)
-            return Grouped(windows.tau, np.arange(windows.tau.n), data.names), windows, chosen
+            return Grouped(windows.tau, np.arange(windows.tau.n)), windows, chosen
         H = data.tau.well_reached() if self.horizon == "auto" and tau.aligned else tau.H
         chosen = () if H == tau.H else (Choice("horizon", H, "few trajectories of some agent are longer."),)
         return replace(data, tau=tau.first_steps(H)), None, chosen
@@ -437,7 +437,7 @@ class CRAFT(Learner):
         n, H = self.sizes_fitted()
         if hasattr(self, "windows_"):
             tau = windows_again(data.tau, np.argsort(data.rows), self.windows_, self.labels_.shape)
-            data = Grouped(tau, np.arange(tau.n), data.names)
+            data = Grouped(tau, np.arange(tau.n))
         elif data.tau.H > H:
             data = replace(data, tau=data.tau.first_steps(H))
         if (data.tau.n, data.tau.H, data.tau.obs_shape) != (n, H, self.obs_shape_):
