@@ -79,6 +79,8 @@ HALF_LOST[:300, 3] = SOME_LOST[:50, 3] = -1
         (lambda: of_partition(p_value=0.5), "at chance", (1, 2, 3), "warning"),
         (lambda: of_partition(labels=ALIKE, p_value=0.5, at=[2]), "alike at some steps", (2,), "note"),
         (lambda: of_partition(p_value=0.5, at=[2]), "test too small", (2,), "note"),
+        (lambda: of_partition(p_value=0.5, at=[1, 2]), "test too small", (1, 2), "note"),
+        (lambda: of_partition(one_encoder=False, p_value=0.5, at=[1, 2]), "at chance", (1, 2), "warning"),
         (lambda: of_partition(evidence=4.0), "no evidence", (), "warning"),
         (lambda: of_partition(labels=0 * LABELS), "no evidence", (), "warning"),
         (lambda: of_partition(r2=0.4), "embedding holds little", (), "warning"),

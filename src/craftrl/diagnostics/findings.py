@@ -163,6 +163,9 @@ def assigned_share(tau: TrajectoryDataset, labels: Labels) -> Floats:
 def _at_chance(result: Result, tau: TrajectoryDataset, tests: StateTests | None) -> Iterator[Finding]:
     """Steps whose log-odds are no better than chance by their own test: if they are most, and no better together.
 
+    Where all steps teach one encoder, one step that is better than chance, of all that were tested, says that there is
+    something to tell.
+
     For finite classes they are taken together by Fisher's sum of ln p over steps, a gamma variable if nothing is there
     to tell, corrected for the number of chains of encoders that the states are the best of, or of single encoders where
     one serves all steps. Where other chains are ruled out, by how codes move, there was no such choice to correct for.
@@ -170,7 +173,8 @@ def _at_chance(result: Result, tau: TrajectoryDataset, tests: StateTests | None)
     steps = result.trace.at_chance()
     if not steps:
         return
-    nothing = len(steps) > MAJORITY * len(result.trace)
+    enough = 1 if tests is None and _one_encoder(result) else (1 - MAJORITY) * len(result.trace)
+    nothing = len(result.trace) - len(steps) < enough
     if nothing and tests is not None:
         total = -sum(tests.log_p[h - 1] for h in steps)
         log_p = float(log_gamma_tail(np.array(float(len(steps))), np.array(total)))
