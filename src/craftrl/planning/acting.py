@@ -271,7 +271,8 @@ class Planner:
                 break
             action, planned = ahead.pop(0)
             x = reader.step(action, self.learn)
-            seen += [x] if keep else []
+            if keep:
+                seen.append(x)
             if planned is not None and planned != reader.nodes[-1]:
                 surprises.append(len(reader.nodes))
             if planned != reader.believed[-1]:

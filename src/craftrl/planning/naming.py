@@ -94,8 +94,7 @@ def _matched(successors: Successors, s: int, u: int, n: int) -> list[Move] | Non
     """
     rows, bumps = list(successors[s]), u in successors[u]
     columns = [w for w in successors[u] if w != u]
-    spare = n if bumps else max(n - len(columns), 0)
-    weight = np.zeros((max(n, len(rows)), len(columns) + spare))
+    weight = np.zeros((max(n, len(rows)), len(columns) + n))
     for i, v in enumerate(rows):
         if v in (s, u) or not successors[v]:
             continue
