@@ -6,8 +6,9 @@ import pytest
 from craftrl import InvalidParameterError
 from craftrl.envs import PixelsExBMDP
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Grounding, explore
+from craftrl.planning import Grounding, Planner, StateGraph, explore
 from exact_models import ExactModel, Slipping, TrueLatentActions, watched
+from planning.line_world import Line, Reads, walks
 from studies.worlds.lock import LockExBMDP
 
 PIXELS, LOCK = PixelsExBMDP(horizon=6, size=3), LockExBMDP(horizon=5)
@@ -74,6 +75,16 @@ def test_where_actions_slip_each_is_tried_several_times():
     grounding = Grounding(GRAPHS[PIXELS, True], 4, deterministic=False)
     assert explore(Slipping(PIXELS, 0.2), ExactModel(PIXELS, shared=True), grounding, steps=4000).finished
     assert tried(grounding).min() >= 5
+
+
+def test_where_the_model_names_no_state_all_actions_are_tried_until_it_does():
+    """The first cell has no name, and no way leads back to it."""
+    states, _ = walks(3, start=0)
+    graph = StateGraph.from_states(states, np.zeros(len(states), int), shared=True)
+    model, grounding, env = Reads((-1, 0, 1, 2)), Grounding(graph, 2), Line(4, start=0, shut={(1, 0)})
+    assert explore(env, model, grounding, steps=60).missing == ()
+    episode = Planner(model, grounding).run(env, 2, seed=0)
+    assert (episode.reached, episode.nodes[0]) == (True, -1)
 
 
 def test_a_budget_is_kept_and_what_is_left_is_said():

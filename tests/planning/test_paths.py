@@ -131,6 +131,18 @@ def test_missing_labels_are_named_and_the_nearest_state_is_given():
     assert caught.value.too_far
 
 
+def test_the_nearest_state_is_one_from_which_there_are_moves_enough():
+    """From 3 one move would lead to the goal, 6, but the way over it has four; the one over 5 has two."""
+    pairs = [(0, 1), (0, 5), (1, 2), (2, 3), (3, 6), (3, 0), (3, 1), (5, 6), (5, 0), (5, 1)]
+    g = Grounding(graph(pairs, 7), 3)
+    for s, t in ((0, 1), (1, 2), (2, 3)):
+        g.add(s, 0, t)
+    for horizon, nearest in ((3, 0), (4, 3)):
+        with pytest.raises(UnreachableGoal) as caught:
+            plan_path(g, 0, {6}, horizon=horizon)
+        assert caught.value.nearest == nearest
+
+
 def test_goals_that_do_not_exist_are_refused():
     g = grounded(graph(DIAMOND, 5), 2)
     for goals in ({5}, set(), {-1}, {"a"}, 3):

@@ -305,7 +305,7 @@ class Planner:
         A plan starts where one most likely is; if no way leads on from there, where one may be as well. A goal that was
         not confirmed is left by a plan from the other states that it may be.
         """
-        if not reader.filter.belief:  # the model names no state here: any action may lead to one that it names
+        if not reader.filter.belief:  # as in `_to_try`
             return reader.steps % self.grounding.n_actions, None
         error = None
         for here in reader.filter.likely():
@@ -386,19 +386,20 @@ def explore(
     while not finished and reader.steps < most and (episodes is None or begun < episodes):
         reader.reset(int(rng.integers(MAX_SEED)))
         begun += 1
-        action = _to_try(grounding, reader.believed[-1])
+        action = _to_try(reader)
         finished = action is None
         while action is not None and not reader.over and reader.steps < most:
             reader.step(action, learn=True)
-            action = _to_try(grounding, reader.believed[-1])
+            action = _to_try(reader)
     _warn_of_contradiction(grounding)
     return Exploration(reader.steps, begun, tuple(grounding.missing()), finished)
 
 
-def _to_try(grounding: Grounding, here: int) -> int | None:
+def _to_try(reader: _Reader) -> int | None:
     """The next action: try one here, or go on to the nearest state with something to try; None if there is none."""
-    if here < 0:
-        return 0
+    grounding, here = reader.grounding, reader.believed[-1]
+    if here < 0:  # the model names no state here: any action may lead to one that it names
+        return reader.steps % grounding.n_actions
     if _is_open(grounding, here):
         outcomes = grounding.outcomes(here)
         return int(outcomes.tried.argmin()) if grounding.slips else outcomes.next_trial
