@@ -71,6 +71,18 @@ def fit(
       the paper's algorithm to the letter, with bounds as craftrl theory assumptions gives them:
       craftrl fit data --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --no-relabel --out model.safetensors
     """
+    elsewhere = (
+        "data",
+        "out",
+        "force",
+        "store",
+        "device",
+        "diagnose",
+        "ray",
+        "recordings",
+    )  # may differ from run to run
+    settings = repr({name: value for name, value in locals().items() if name not in elsewhere})
+
     from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
     from craftrl.data.ranks import from_first, is_first_rank
     from craftrl.estimators.verdict import verdict
@@ -101,18 +113,21 @@ def fit(
         window="auto" if window is None else window or None,
     )
     model.check_parameters()
-    found = from_first(lambda: _there(out, force, model, find_start))
+    from_first(lambda: _there(out, force, settings))
     tau = TrajectoryDataset.open(from_first(lambda: _dataset(data, out, store, recordings)))
     tau.first_steps(horizon or 2)  # raises where there are fewer
     scratch = _choose(model, tau, network, ray, out)
-    if found is None:
+    command = settings, from_first(tau.fingerprint)
+    made = from_first(lambda: _there(out, force, *command))
+    if made is None:
         with warnings.catch_warnings(), fit_bar(tau.H):
             warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
             model.fit(tau, start="find" if find_start else None)
-        if from_first(lambda: _there(out, force, model, find_start, tau) is None):  # or another one was quicker
+        model.data_["command"] = command
+        if from_first(lambda: _there(out, force, *command) is None):  # or another one was quicker
             model.save(out, overwrite=force)
     else:  # the same command was stopped when this was written
-        model = _there(out, force, model, find_start, tau) or model
+        model = made
     if is_first_rank():
         shutil.rmtree(scratch, ignore_errors=True)
     findings = tuple(f"{kind}: " for kind in ("Warning", "Note"))  # which follow the verdict
@@ -130,8 +145,8 @@ def fit(
             print(in_options(f"{kind}: {sentence}"))
 
 
-def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: TrajectoryDataset | None = None) -> CRAFT | None:
-    """The model that lies at `out`, if it may be of this very command: of these settings and, where known, this data.
+def _there(out: str, force: bool, *command: str) -> CRAFT | None:
+    """The model that lies at `out`, if this very command made it: with these settings and, where given, of this data.
 
     Raises, before any work is done, where nothing may be written.
     """
@@ -143,33 +158,9 @@ def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: Trajector
     if force or not urls.exists(out):
         return None
     found = load(out)
-    mine, its = ({name: _as_saved(value) for name, value in of.get_params(deep=False).items()} for of in (model, found))
-    if tau is None:  # the data has not chosen yet
-        mine["oracle"] = its["oracle"] = None
-    of_data = tau is None or _fitted_to(found, tau)
-    found_start = any(choice.parameter == "start" for choice in found.choices_)
-    if repr(mine) != repr(its) or found_start != find_start or not of_data:
+    if tuple(getattr(found, "data_", {}).get("command", ()))[: len(command)] != command:
         check_model_path(out, False)
     return found
-
-
-def _fitted_to(model: CRAFT, tau: TrajectoryDataset) -> bool:
-    from craftrl.data.inputs import as_dataset
-    from craftrl.errors import InvalidDataError
-
-    try:
-        return bool(model.steps_fitted(as_dataset(tau)).tau.fingerprint() == model.data_["fingerprint"])
-    except InvalidDataError:  # it has fewer frames
-        return False
-
-
-def _as_saved(setting: object) -> object:
-    """A setting as a file holds it: without what belongs to one machine, such as checkpoints or the address of Ray."""
-    from craftrl.core.saved import Savable
-
-    if not isinstance(setting, Savable):
-        return setting
-    return type(setting).__name__, {name: _as_saved(part) for name, part in setting.saved().items()}
 
 
 def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recordings) -> str:
