@@ -9,19 +9,19 @@ Paper: Line 46
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from torch import Tensor
+from torch import Tensor, nn
 
 from craftrl.arrays import Ints
 from craftrl.core.saved import Savable
 from craftrl.oracles.network.frames import as_tensor, read_at_once, to_input
-from craftrl.oracles.network.log_odds import Embedding
+from craftrl.oracles.network.log_odds import embedder
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import SavableModule, Standardise, Trunk
 
@@ -46,7 +46,7 @@ class StateHead(SavableModule):
         super().__init__()
         self.arguments = {"dim": dim, "embedding": embedding, "counts": list(counts)}
         self.counts = [int(count) for count in counts]
-        self.phi = Embedding(dim, embedding)
+        self.phi = embedder(dim, embedding)
         self.scale = Standardise((embedding,))
         self.prototypes: Tensor
         self.core: Tensor
@@ -72,7 +72,7 @@ class StateHead(SavableModule):
 
 
 def fit_head(
-    phi: Embedding, scale: Standardise, z: Tensor, row: Ints, state: Ints, n_states: int, rng: np.random.Generator
+    phi: nn.Sequential, scale: Standardise, z: Tensor, row: Ints, state: Ints, n_states: int, rng: np.random.Generator
 ) -> tuple[StateHead, float]:
     """A readout of standardised embeddings z (m, d) with these states (m,), and its loss.
 
@@ -88,7 +88,7 @@ def fit_head(
     chosen = order[np.lexsort((rng.random(len(order)), turn >= MIN_PROTOTYPES))][:MAX_PROTOTYPES]
     chosen = chosen[np.argsort(state[chosen], kind="stable")]
     own, of, points = state[chosen], row[chosen], z[torch.from_numpy(chosen)]
-    head = StateHead(phi.layers[0].in_features, z.shape[1], np.bincount(own, minlength=n_states).tolist())  # type: ignore[arg-type]
+    head = StateHead(phi[0].in_features, z.shape[1], np.bincount(own, minlength=n_states).tolist())  # type: ignore[arg-type]
     head.phi, head.scale, head.prototypes = copy.deepcopy(phi).cpu(), copy.deepcopy(scale), points
     near = cKDTree(points).query(points, min(NEIGHBOUR + 1, len(points)))[0].reshape(len(points), -1)[:, -1]
     head.core = torch.tensor(CORE_RADIUS * float(np.median(near)) + 1e-3, dtype=torch.float32)
@@ -109,27 +109,25 @@ def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:
 class NetworkEncoder(Savable):
     """phi': the most likely state by a trunk and its head."""
 
-    def __init__(self, trunk: Trunk, head: StateHead, device: torch.device) -> None:
-        self.trunk, self.head, self.device = trunk.to(device), head.to(device), device
+    def __init__(self, trunk: Trunk, head: StateHead, device: torch.device | None = None) -> None:
+        self.device = device or Training().to_device()  # a GPU, if there is one
+        self.trunk, self.head = trunk.to(self.device), head.to(self.device)
 
-    @torch.no_grad()
     def __call__(self, x: NDArray[Any]) -> Ints:
         """States of observations (n, *obs)."""
-        parts = [self.head(self.trunk(part).float()).argmax(dim=1).cpu() for part in inputs_of(x, self.device)]
-        return np.asarray(torch.cat(parts).numpy(), dtype=np.int64)
+        return np.asarray(self._of_all(x, lambda z: self.head(z).argmax(dim=1)), dtype=np.int64)
 
-    @torch.no_grad()
     def embed(self, x: NDArray[Any]) -> NDArray[np.floating]:
         """phi: standardised embeddings (n, d) of observations (n, *obs)."""
-        return torch.cat([self.head.embed(self.trunk(p).float()).cpu() for p in inputs_of(x, self.device)]).numpy()
+        return self._of_all(x, self.head.embed)
+
+    @torch.no_grad()
+    def _of_all(self, x: NDArray[Any], read: Callable[[Tensor], Tensor]) -> NDArray[Any]:
+        parts = [read(self.trunk(part).float()).cpu() for part in inputs_of(x, self.device)]
+        return np.asarray(torch.cat(parts).numpy())
 
     def saved(self) -> dict[str, Any]:
         return {"trunk": self.trunk, "head": self.head}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any], given: Any) -> NetworkEncoder:
-        """On the GPU, if there is one."""
-        return cls(parts["trunk"], parts["head"], Training().to_device())
 
 
 def deciding(encoder: NetworkEncoder, x: NDArray[Any]) -> NDArray[np.float64]:

@@ -63,7 +63,7 @@ class PairNetwork(SavableModule):
         self.readouts = nn.Linear(size, (1 + READOUTS) * n_agents, bias=False)
         self.mixture = nn.Parameter(0.3 * torch.randn(len(gaps), steps, READOUTS))
         self.offset = nn.Parameter(torch.zeros(len(gaps), steps, n_agents))
-        self.phi = Embedding(trunk.dim, embedding)
+        self.phi = embedder(trunk.dim, embedding)
         self.step = nn.Parameter(torch.randn(len(gaps), steps, STEP))
         layers = [nn.Linear(3 * embedding + STEP, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU()]
         self.g = nn.Sequential(*layers, nn.Linear(HIDDEN, n_agents))
@@ -106,17 +106,9 @@ class PairNetwork(SavableModule):
         return self.g(torch.cat([a, b, a * b, self.step[gap, at].expand(len(a), -1, -1)], dim=2))
 
 
-class Embedding(SavableModule):
+def embedder(dim: int, embedding: int) -> nn.Sequential:
     """phi: a few numbers (..., d) of the trunk's features (..., dim), trained to hold what the log-odds need."""
-
-    def __init__(self, dim: int, embedding: int) -> None:
-        super().__init__()
-        self.arguments = {"dim": dim, "embedding": embedding}
-        layers = [nn.Linear(dim, HIDDEN), nn.LayerNorm(HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, embedding)]
-        self.layers = nn.Sequential(*layers)
-
-    def forward(self, z: Tensor) -> Tensor:
-        return self.layers(z)
+    return nn.Sequential(nn.Linear(dim, HIDDEN), nn.LayerNorm(HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, embedding))
 
 
 def _join_maps(width: int) -> nn.Sequential:
@@ -230,7 +222,7 @@ def fit_pairs(
     if not tau.aligned:  # the step means nothing: one test of all of them
         log_p[tau.lengths[held, None] <= np.arange(1, tau.H)] = 0.0
         judgement[2][:] = held_out_p_value(log_p.sum(axis=1), tau.agent[held])
-    f = NetworkLogOdds(of_all, scale, shift, frames.device, np.sort(held))
+    f = NetworkLogOdds(of_all, scale, shift, np.sort(held), frames.device)
     return PairFit(logits, *judgement, f, phi, embedding_r2)
 
 
@@ -271,12 +263,16 @@ class NetworkLogOdds(Savable):
     """
 
     def __init__(
-        self, networks: Sequence[PairNetwork], scale: float, shift: Floats, device: torch.device, unseen: Ints
+        self,
+        networks: Sequence[PairNetwork],
+        scale: float,
+        shift: Floats,
+        unseen: Ints,
+        device: torch.device | None = None,  # a GPU, if there is one
     ) -> None:
-        self.networks = tuple(network.to(device) for network in networks)
-        self.scale, self.shift = scale, shift
-        self.device = device
-        self.unseen = unseen
+        self.device = device or Training().to_device()
+        self.networks = tuple(network.to(self.device) for network in networks)
+        self.scale, self.shift, self.unseen = scale, shift, unseen
 
     @torch.no_grad()
     def __call__(self, x: NDArray[Any]) -> Floats:
@@ -297,8 +293,3 @@ class NetworkLogOdds(Savable):
 
     def saved(self) -> dict[str, Any]:
         return {"networks": self.networks, "scale": self.scale, "shift": self.shift, "unseen": self.unseen}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any], given: Any) -> NetworkLogOdds:
-        """On the GPU, if there is one."""
-        return cls(parts["networks"], parts["scale"], parts["shift"], Training().to_device(), parts["unseen"])
