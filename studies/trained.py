@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +106,7 @@ def train_rival(technique: str, tau: TrajectoryDataset, actions: Ints, training:
         rows, x = batch
         return network.loss(x, agent[rows], action[rows]) * len(rows), torch.tensor(float(len(rows)))
 
-    def batches(chunks: Sequence[Ints], learned: bool) -> Iterator[tuple[Tensor, Tensor] | None]:
-        return iter(frames.batches(chunks, None, learned))
-
     rows = tau.hold_out(training.held_out, training.rng(name))
     size = minibatch_size(training, len(rows[0]), tau.H)
-    held_out = train(network, loss, batches, rows, size, training, name, chance, tau.digest)
+    held_out = train(network, loss, frames.batches, rows, size, training, name, chance, tau.digest)
     return Rival(network, frames.device, held_out, chance)

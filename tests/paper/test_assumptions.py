@@ -86,7 +86,8 @@ def test_policies_without_population_values_are_refused():
     for policies, more, told in (
         ([uniform, uniform], {}, "Markov policies of at least two agents"),
         (world.paper_policies(), {"weights": [1, 0]}, "one positive number per policy"),
-        (BitsExBMDP(3, 4).paper_policies(), {}, r"a table of shape \(2, 2\) for h = 3; none was given"),
+        (BitsExBMDP(3, 4).paper_policies(), {}, "a table for every step; h = 3 was given, and there are 2"),
+        ([MarkovPolicy([[[1.0]]] * 3)] * 2, {}, r"a table of shape \(1, 2\) for h = 1; \(1, 1\) was given"),
     ):
         with pytest.raises(InvalidParameterError, match=told):
             population_assumptions(world, policies, **more)

@@ -173,13 +173,12 @@ def population_visits(
     for h in range(1, world.H):
         needed, tables = world.T(h).shape, list[Floats]()
         for policy in policies:
-            table = policy.pi(h) if len(policy.tables) >= h else np.zeros(0)
-            if table.shape != needed:
+            tables.append(policy.pi(h))
+            if tables[-1].shape != needed:
                 raise InvalidParameterError(
-                    f"A policy must have a table of shape {needed} for h = {h}; {table.shape if table.size else 'none'}"
-                    " was given; build it for this world."
+                    f"A policy must have a table of shape {needed} for h = {h}; {tables[-1].shape} was given; build it "
+                    "for this world."
                 )
-            tables.append(np.asarray(table))
         leads_to = np.eye(world.n_states(h + 1))[world.T(h)]  # (|S_h|, |A|, |S_{h+1}|)
         visits.pairs.append(np.einsum("ksa,sat->kst", occupancy[:, :, None] * np.stack(tables), leads_to))
         occupancy = visits.pairs[-1].sum(axis=1)

@@ -93,30 +93,36 @@ class Frames:
         return max(1, read_at_once(self.tau.obs_shape, self.device) // self.tau.H)
 
     def batches(
-        self, chunks: Sequence[Ints], trunk: Trunk | None, augment: bool = False
-    ) -> Iterator[tuple[Tensor, Tensor]]:
+        self, chunks: Sequence[Ints], learns: bool = False, trunk: Trunk | None = None
+    ) -> Iterator[tuple[Tensor, Tensor] | None]:
         """This rank's rows (b,) of each minibatch on the device, and what the trunk makes features of (b * H, ...).
 
-        Empty shares are given as they are. Without a trunk, inputs as they come (b, H, *input). With `augment`, frames
-        are changed as `Training.augment` says.
+        None where it has no rows. Without a trunk, inputs as they come (b, H, *input). Frames that are learned from are
+        changed as `Training.augment` says.
         """
         rank, world = here()
         own = [chunk[rank::world] for chunk in chunks]
         for rows, x in zip(own, self._read(own)):
             index = torch.from_numpy(rows).to(self.device)
-            if self._prepared is not None:
+            if not len(rows):
+                yield None
+            elif self._prepared is not None:
                 z = self._prepared[index].flatten(0, 1)
                 yield index, z if z.ndim == 2 else z.permute(0, 3, 1, 2)
             else:
                 found = to_input(self._held[index] if x is None else x.to(self.device, non_blocking=True))  # type: ignore[index]
-                if augment and self.training.augment is not None:
-                    seen, found = found, self.training.augment(found)
-                    if not isinstance(found, Tensor) or found.shape != seen.shape:
-                        raise InvalidParameterError(
-                            f"augment must return frames of the shape that it is given, {tuple(seen.shape)}; "
-                            f"{quoted(found if not isinstance(found, Tensor) else tuple(found.shape))} was returned."
-                        )
+                found = self._augmented(found) if learns else found
                 yield index, found if trunk is None else trunk.prepare(found.flatten(0, 1))
+
+    def _augmented(self, seen: Tensor) -> Tensor:
+        """Changed by the user's function, if there is one."""
+        found = seen if self.training.augment is None else self.training.augment(seen)
+        if not isinstance(found, Tensor) or found.shape != seen.shape:
+            raise InvalidParameterError(
+                f"augment must return frames of the shape that it is given, {tuple(seen.shape)}; "
+                f"{quoted(found if not isinstance(found, Tensor) else tuple(found.shape))} was returned."
+            )
+        return found
 
     def _read(self, chunks: Sequence[Ints]) -> Iterator[Tensor | None]:
         """Trajectories (b, H, *obs) of each minibatch, read ahead by other threads; None where they are held."""

@@ -10,8 +10,9 @@ Paper: Line 10
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -201,10 +202,7 @@ def fit_pairs(
         network.trunk.fit_input(sample)
         network.to(frames.device)
         frames.keep_prepared(network.trunk)
-
-        def batches(chunks: Sequence[Ints], learns: bool, own: Trunk = own) -> Iterator[tuple[Tensor, Tensor] | None]:
-            return (batch if len(batch[0]) else None for batch in frames.batches(chunks, own, learns))
-
+        batches = partial(frames.batches, trunk=own)
         held_loss = train(network, loss, batches, rows, size, training, name, chance, tau.digest, (i, several))
         fits.append((held_loss, network, *_read(network, frames)))
     fits.sort(key=lambda fit: fit[0])
@@ -232,8 +230,9 @@ def _read(network: PairNetwork, frames: Frames) -> tuple[Floats, Floats, NDArray
     tau, parts = frames.tau, []
     everyone = np.array_split(np.arange(tau.n), max(1, tau.n // frames.at_once))
     with frames.training.precision(frames.device):
-        for index, x in frames.batches(everyone, network.trunk):
-            if len(index):
+        for batch in frames.batches(everyone, trunk=network.trunk):
+            if batch is not None:
+                index, x = batch
                 z = network.trunk.features(x).unflatten(0, (-1, tau.H))
                 phi = network.phi(z)
                 said = [network.along(z), network.from_embeddings(phi), phi]
