@@ -103,9 +103,9 @@ def run_one(run: Run) -> dict[str, Any]:
     told = fitted_aloud(model, train.tau)
     rows = {"": _judged(model, train.tau, test)}
     if run.planted >= 0 and rows[""]["state_worst"] >= RIGHT:
-        planted = list(faults(model, world).items())
-        for fault, reader in (planted[i % len(planted)] for i in (run.planted, run.planted + 1)):
-            rows[fault] = _judged(_reading(model, reader, train.tau), train.tau, test)
+        known = list(faults(model, world).items())
+        for fault, reader in (known[i % len(known)] for i in (run.planted, run.planted + 1)):
+            rows[fault] = _judged(planted(model, reader, train.tau), train.tau, test)
     return {**{name: {fault: row[name] for fault, row in rows.items()} for name in MEASURES}, **told}
 
 
@@ -155,12 +155,12 @@ class _Faulty:
         return np.asarray(self.reader(x), dtype=np.int64)
 
 
-def _reading(model: CRAFT, reader: Encoder, tau: TrajectoryDataset) -> CRAFT:
+def planted(model: CRAFT, reader: Encoder, tau: TrajectoryDataset) -> CRAFT:
     """The model as if `fit` had found these states."""
-    other, H = copy(model), tau.H
+    other, H = copy(model), len(model.encoders_)  # of unequal lengths, the steps that enough trajectories reach
     other.encoder_ = _Faulty(reader, model.encoder_)
     other.encoders_ = ByStep([other.encoder_] * H)
-    other.labels_ = encode_dataset([other.encoder_] * H, tau).astype(np.int64)
+    other.labels_ = encode_dataset([other.encoder_] * H, tau.first_steps(H)).astype(np.int64)
     other.n_states_ = ByStep(len(np.unique(column[column >= 0])) for column in other.labels_.T)
     return other
 

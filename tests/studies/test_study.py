@@ -148,6 +148,21 @@ def test_torch_keeps_to_one_thread_in_this_process_too(tmp_path):
     assert read_rows(tmp_path / "rows.jsonl")[0]["threads"] == 1
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_fails_leaves_the_others_alone_and_is_told_at_the_end(tmp_path, workers):
+    def fails(toss):
+        if toss.seed == 1:
+            raise ValueError("edge")
+        return run_one(toss)
+
+    with pytest.raises(ValueError, match="edge") as caught:
+        sweep(TOSSES, fails, tmp_path, workers=workers)
+    assert "Toss(bias=0.5, seed=1)" in caught.value.__notes__[0]
+    assert caught.value.__notes__[1].startswith("2 of 6 runs failed and have no row")
+    assert {row["seed"] for row in read_rows(tmp_path / "rows.jsonl")} == {0, 2}
+    assert len(sweep(TOSSES, run_one, tmp_path)) == 6
+
+
 @pytest.mark.parametrize("killer", [KeyboardInterrupt, MemoryError])
 def test_a_killed_sweep_keeps_its_rows_and_goes_on(tmp_path, killer):
     ran = []

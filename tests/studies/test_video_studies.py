@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from craftrl import CRAFT, NeuralOracle, Partition, Training
+from craftrl import CRAFT, NeuralOracle, Partition, Training, TrajectoryDataset
 from craftrl.cli import main
 from craftrl.cli.reproduce import parsed
 from craftrl.envs import PixelsExBMDP, collect, record
@@ -27,7 +27,7 @@ from studies.rivals import cut
 from studies.study import read_rows
 from studies.techniques import NAMES
 from studies.trained import train_rival
-from studies.verdicts.run import faults
+from studies.verdicts.run import faults, planted
 
 TRAINING = Training(epochs=2, batch=32, lr=3e-3, device="cpu")
 WORLD = PixelsExBMDP(3, 2, 1, seed=0)
@@ -124,6 +124,17 @@ def test_the_study_of_verdicts(tmp_path, monkeypatch, capsys):
     report = capsys.readouterr().out
     assert "| wrong | 0 | " in report
     assert "| 3 | whole | 400 | light | 15 | wrong, data broken | 0 | " in report
+
+
+def test_a_fault_is_planted_in_the_steps_that_were_fitted(data):
+    """Of unequal lengths, those that enough trajectories reach."""
+    lengths = np.where(np.arange(160) % 8 > 0, 2, 3)
+    x = data.tau.rows(np.arange(160))
+    tau = TrajectoryDataset.from_arrays([x[:80], x[80:]], lengths)
+    model = CRAFT(NeuralOracle(training=TRAINING)).fit(tau)
+    faulty = planted(model, lambda x: np.zeros(len(x), int), tau)
+    assert faulty.labels_.shape == model.labels_.shape == (160, 2)
+    assert faulty.diagnose(tau, n_resamples=0).verdict != "trust"
 
 
 def test_every_fault_makes_a_right_model_wrong():

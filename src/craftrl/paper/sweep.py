@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from traceback import format_exc
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ def run_sweep(
 
     Settings are frozen dataclasses of plain values. A row has these, what `run_one` makes of them, and `more`. It
     depends on its settings alone: a sweep that was killed goes on where it stopped, and any number of `workers`, which
-    are processes of one thread each, ends with the same file.
+    are processes of one thread each, ends with the same file. A run that fails has no row; once all others are done,
+    its exception is raised.
     """
     folder = check_target("The results folder", out)
     path, keys = folder / "rows.jsonl", [_key(asdict(settings)) for settings in settings_list]
@@ -69,11 +71,20 @@ def run_sweep(
         ):
             # One run each at a time: a worker that is done takes the next, and none waits behind a long one.
             parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
+            failed: list[Exception] = []
             for row in parallel(delayed(_row)(run_one, settings, more) for settings in todo):
+                bar.update()
+                if isinstance(row, Exception):
+                    failed.append(row)
+                    continue
                 with plain_os_errors(path), path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 rows[_key({field: row[field] for field in asdict(todo[0])})] = row
-                bar.update()
+        if failed:
+            failed[0].add_note(
+                f"{len(failed)} of {len(todo)} runs failed and have no row; {name} can go on from {path}."
+            )
+            raise failed[0]
     asked = {key: rows[key] for key in keys}
     write_text(path, "".join(json.dumps(row) + "\n" for row in (asked | rows).values()))
     return list(asked.values())
@@ -91,8 +102,12 @@ def _key(settings: Row) -> str:
     return json.dumps(settings, sort_keys=True, default=plain_value)
 
 
-def _row(run_one: Callable[[Any], Row], settings: Any, more: Row) -> Row:
-    return dict(json.loads(json.dumps({**asdict(settings), **run_one(settings), **more}, default=plain_value)))
+def _row(run_one: Callable[[Any], Row], settings: Any, more: Row) -> Row | Exception:
+    try:
+        return dict(json.loads(json.dumps({**asdict(settings), **run_one(settings), **more}, default=plain_value)))
+    except Exception as error:
+        error.add_note(f"{settings}\n{format_exc()}")  # which another process would not tell
+        return error
 
 
 @dataclass(frozen=True)
