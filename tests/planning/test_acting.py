@@ -64,10 +64,11 @@ def test_a_single_frame_is_no_arrival():
     planner, env = Planner(SeesTheGoalOnce(range(8)), grounded(range(8), start=3), learn=False), Line(8, 3)
     short = planner.run(Line(8, 3, limit=1), {7}, seed=0)
     assert (short.nodes, short.believed, short.stopped) == ((3, 7), (3, 4), "not confirmed")
-    planner.model.read = 0
+    planner.model.read, planner.learn = 0, True
     episode = planner.run(env, {7}, seed=0)
     assert episode.nodes == (3, 7, 5, 6, 7)
     assert (episode.reached, env.cell) == (True, 7)
+    assert (7, 5) not in {(s, t) for s, _, t, _ in planner.grounding.labels}  # nothing is learned of what is in doubt
 
 
 @pytest.mark.parametrize(("error", "most"), [(0.0, 0.0), (0.02, 0.01), (0.1, 0.02)])

@@ -306,7 +306,7 @@ def actions(
     learned, tau = load(model), TrajectoryDataset.open(data)
     states = learned.transform(tau)
     moves = StateGraph.from_model(learned, tau, states=states)
-    latent = find_latent_actions(moves, n=n or "auto", deterministic=not stochastic, seed=seed)
+    latent = find_latent_actions(moves, n=n, deterministic=not stochastic, seed=seed)
     print(in_options(str(latent)))
     if out is not None:
         columns = latent_action_columns(states, np.array(tau.names)[tau.agent], moves, latent)

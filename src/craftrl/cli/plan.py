@@ -168,7 +168,7 @@ def _latent(graph: StateGraph, n: int | None, stochastic: bool, seed: int, only_
 
     if stochastic and n is None:
         return None
-    latent = find_latent_actions(graph, n=n if stochastic and n else "auto", deterministic=not stochastic, seed=seed)
+    latent = find_latent_actions(graph, n=n if stochastic else None, deterministic=not stochastic, seed=seed)
     if only_if_sure and any(condition.holds is False for condition in latent.conditions):
         return None
     states = f"{int(np.bincount(latent.group).max())} of {len(latent.group)} states"

@@ -17,7 +17,6 @@ policies (Fu, Huang and Sidiropoulos 2019; Schur 2026, arXiv 2603.17577, for age
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,19 +96,18 @@ class LatentActions:
 def find_latent_actions(
     graph: StateGraph,
     *,
-    n: int | Literal["auto"] = "auto",
-    deterministic: bool | Literal["auto"] = "auto",
+    n: int | None = None,
+    deterministic: bool = True,
     features: ArrayLike | None = None,
     staying: bool = False,
     seed: int = 0,
 ) -> LatentActions:
     """Latent actions from how often each agent made each move of a graph of states.
 
-    n              how many latent actions there are; "auto": as few as the moves need, which is the largest number of
-                   successors of a state, or the largest rank where actions slip
-    deterministic  whether an action has one successor in a state. "auto": yes, unless n is given and some state has
-                   more successors. Without n it cannot be told: a world with as many actions as successors makes
-                   any counts
+    n              how many latent actions there are; by default as few as the moves need, which is the largest number
+                   of successors of a state, or the largest rank where actions slip
+    deterministic  whether an action has one successor in a state. Without n it cannot be told: a world with as many
+                   actions as successors makes any counts
     features       (E, d) numbers of each move, in the order of `graph.edges`, that one action has in every state, such
                    as the change of a position, or how often each agent makes this move if agents take each action
                    equally often everywhere
@@ -117,10 +115,9 @@ def find_latent_actions(
                    nothing; else a move to the same state is a bump, which any action may make
     seed           of the random starts
     """
-    if n != "auto":
-        check_whole("n", n, 1, MAX_ACTIONS, "or give 'auto'")
-    if deterministic != "auto":
-        check_flag("deterministic", deterministic, "or give 'auto'")
+    if n is not None:
+        check_whole("n", n, 1, MAX_ACTIONS)
+    check_flag("deterministic", deterministic)
     check_flag("staying", staying)
     check_whole("seed", seed, 0, 2**32 - 1)
     check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
@@ -130,12 +127,10 @@ def find_latent_actions(
         raise InvalidParameterError(
             f"features must have one row of numbers for each of the {len(edges)} moves; shape {given.shape} was given."
         )
-    most, known = np.bincount(edges[:, 0], minlength=1).max(), None if n == "auto" else int(n)
-    if deterministic is False or (deterministic == "auto" and known is not None and most > known):
-        found = _factored(edges, by_agent, known, np.random.default_rng(seed))
+    if deterministic:
+        states, n_actions, conditions = _each_move(edges, by_agent, n, staying)
     else:
-        found = _each_move(edges, by_agent, known, staying)
-    states, n_actions, conditions = found
+        states, n_actions, conditions = _factored(edges, by_agent, n, np.random.default_rng(seed))
 
     # names of the usual moves of all states, by all ties there are
     distinct = {s: here.usual for s, here in states.items() if len(set(here.usual)) == len(here.usual)}
