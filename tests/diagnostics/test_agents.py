@@ -66,6 +66,19 @@ def test_names_that_say_nothing_are_called_different_one_time_in_twenty(noise):
     assert alarms <= 6
 
 
+def test_long_recordings_are_compared_in_windows():
+    """One of each agent, walking on; what is alike is told by neighbours in time, which are held out together."""
+    x, alike = (
+        [walk(1, right, k, steps=3000)[0] for k, right in enumerate(agents)] for agents in ((0.3, 0.7), (0.5,) * 2)
+    )
+    found = compare_agents([[one] for one in x], names=["a", "b"])
+    assert found.pairs[0].verdict == "compare"
+    assert "150 + 150" in str(found)
+    assert "     windows  moves differ" in str(found)
+    assert compare_agents([[one] for one in alike]).pairs[0].verdict == "alike"
+    assert "changed over its recordings" not in str(found)
+
+
 # -- pairs of agents, and the verdict on each -------------------------------------------------------------------------
 
 

@@ -131,7 +131,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "test too small": (
         "At h = {at} too little was kept from learning to tell the log-odds from chance, although the states found "
         "tell the agents apart there (p = {p:.1g}).",
-        "More trajectories would decide.",
+        "Record more trajectories of every agent.",
     ),
     "rare move": (
         "Only {count:.0f} of {total:.0f} moves go from state {s:.0f}{where} to state {t:.0f}, and what is seen least "

@@ -27,6 +27,7 @@ from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.evidence import paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
+from craftrl.data.windows import cut
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.couplings import shortest_path
 from craftrl.oracles.cross_fitting import Clones
@@ -48,6 +49,7 @@ APART = 0.2  # agents that share less of their places at a step cannot be compar
 COARSE = 0.2  # not to see larger differences says little: the paper's two agents differ by 0.25
 PER_CHOICE, PER_TEST = 0.5, 8.0  # nats that the choice among entries takes at a step, times ln(entries); and the test
 
+NEIGHBOURS = 8  # windows in a row that are held out together
 ROWS, PAIRS, STRETCH = 800, 30, 5  # trajectories of an agent and pairs of steps looked at, so many of those in a row
 MAX_VALUES, MAX_ENTRIES = 16, 4096  # of integers that are counted; and entries times values of an observation
 MAX_COUNTED = 512  # entries times values that are counted in pairs, those that vary most
@@ -94,6 +96,8 @@ def compare_agents(
     seed      which half of the trajectories is learned from and which is held out
     progress  whether to show a bar
 
+    Long recordings are compared in windows, as `fit` learns from them.
+
     Two questions are asked of trajectories that were held out: how well single observations tell two agents apart, and
     what the next observation adds. Small integers are counted, in the entries that together tell most; on anything else
     boosted trees are trained. With more than eight agents, the eight that stand out most are compared in pairs.
@@ -103,6 +107,8 @@ def compare_agents(
     check_whole("seed", seed, 0)
     check_flag("progress", progress)
     data = as_dataset(tau).tau
+    windows = cut(data)
+    data, what = (data, "trajectories") if windows is None else (windows.tau, "windows")
     called = tuple(map(str, data.names)) if names is None else names
     listed = isinstance(called, (list, tuple)) and all(isinstance(name, str) for name in called)
     if not listed or not len(called) == len(set(called)) == data.K:
@@ -119,7 +125,7 @@ def compare_agents(
     both = list(combinations(agents, 2))
     pairs = sorted((seen.contrast(halves[i], halves[j], len(both)) for i, j in both), key=lambda pair: -pair.evidence)
     drifts = (seen.contrast([first], [second], data.K) for first, second in halves)
-    return AgentPairs(seen.names, tuple(pairs), tuple(drift for drift in drifts if drift.n_steps), seen.counted)
+    return AgentPairs(seen.names, tuple(pairs), tuple(drift for drift in drifts if drift.n_steps), seen.counted, what)
 
 
 # -- what is found ------------------------------------------------------------------------------------------------
@@ -281,6 +287,8 @@ def _look(tau: TrajectoryDataset, names: tuple[str, ...], seed: int, tick: Calla
         if len(own) >= MIN_TRAJECTORIES:
             later, two = np.arange(len(own)) * 2 // len(own), np.arange(len(own)) % 2
             two = np.concatenate([rng.permutation(two[later == half]) for half in (0, 1)])
+            if not tau.aligned:  # neighbouring windows are of one kind
+                two = (np.arange(len(own)) // NEIGHBOURS + rng.integers(2)) % 2
             of_agents.append((own, 2 * k + later, two))
     if len(of_agents) < 2:
         said, none = np.zeros((2, 0, len(pairs), 2 * tau.K)), np.zeros(0, dtype=np.int64)
@@ -391,19 +399,21 @@ class AgentPairs:
     pairs    the pairs that were compared, those most worth it first
     drifts   of each agent the earlier half of its recordings against the later; agents with too few are left out
     counted  whether entries were counted (small integers) or boosted trees trained
+    what     was compared: trajectories, or windows of long recordings
     """
 
     names: tuple[str, ...]
     pairs: tuple[AgentPair, ...]
     drifts: tuple[AgentPair, ...]
     counted: bool
+    what: str = "trajectories"
 
     def __str__(self) -> str:
         by = "entries of small integers counted in pairs" if self.counted else "boosted trees on shrunk observations"
         width = max(len("agents"), *(len(" and ".join(pair.names)) for pair in self.pairs))
         lines = [
             f"how different the agents are, before anything is learned ({by}, tested on held-out trajectories):",
-            f"  {'agents':{width}}  trajectories  moves differ  at steps  places shared       p  verdict",
+            f"  {'agents':{width}}  {self.what:>12}  moves differ  at steps  places shared       p  verdict",
         ]
         for pair in self.pairs:
             who, n = " and ".join(pair.names), f"{pair.n[0]:,} + {pair.n[1]:,}"
@@ -432,7 +442,7 @@ class AgentPairs:
                 found.append(
                     sentence.format(
                         pairs="; ".join(" and ".join(pair.names) for pair in mine),
-                        fewer=", ".join(f"{name} ({n:,} trajectories)" for name, n in fewer.items()),
+                        fewer=", ".join(f"{name} ({n:,} {self.what})" for name, n in fewer.items()),
                         visible=max(pair.visible for pair in mine),
                         shared=max(pair.shared for pair in mine),
                     )
@@ -442,7 +452,7 @@ class AgentPairs:
             f"{drift.points:.0%}, p {_p(drift.p_value)}). If they are in the order of time, give the two halves as two "
             "agents."
             for drift in self.drifts
-            if drift.told_apart
+            if drift.told_apart and drift.p_moves < FALSE_ALARMS
         ]
         compared = {name for pair in self.pairs for name in pair.names}
         if left := [name for name in self.names if name not in compared]:
