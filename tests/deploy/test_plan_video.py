@@ -80,7 +80,7 @@ def test_states_of_single_steps_lie_from_left_to_right():
 
 def test_the_plan_and_the_goal_stand_out_and_the_marker_moves(played):
     moves, faces, episode = played
-    frames = list(plan_frames(episode, moves, portraits=faces, seconds=1.0))
+    frames = list(plan_frames(episode, moves, portraits=faces))
     assert len(frames) == 12 * 2 + 18  # two steps of a second, and the end
     graphs = [image[:SIDE, SIDE:] for image in (frames[0], frames[12], frames[-1])]
     places = [where(graph, BLUE) for graph in graphs]
@@ -109,7 +109,7 @@ def test_a_surprise_is_red_and_named(played):
 
 def test_a_gif_is_written_whole_with_its_colours(played, tmp_path):
     moves, faces, episode = played
-    write_plan(tmp_path / "plan.gif", [episode, episode], moves, portraits=faces, action_names=["up"], seconds=0.5)
+    write_plan(tmp_path / "plan.gif", [episode, episode], moves, portraits=faces, action_names=["up"])
     with Image.open(tmp_path / "plan.gif") as image:
         assert image.size == (SIDE + 340, SIDE + 30)
         shown = np.asarray(image.convert("RGB"))
@@ -126,7 +126,6 @@ def test_a_gif_is_written_whole_with_its_colours(played, tmp_path):
             "A video needs images",
         ),
         (lambda one: {"episodes": []}, "must be an episode to draw"),
-        (lambda one: {"seconds": 0}, "seconds must be a number above 0"),
         (lambda one: {"graph": None}, "graph must be a StateGraph"),
         (lambda one: {"portraits": np.zeros((3, 6, 6, 3))}, "portraits must be"),
         (lambda one: {"grounded": np.ones(2, bool)}, "grounded must be"),

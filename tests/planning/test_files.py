@@ -9,7 +9,7 @@ from craftrl.planning import Grounding, StateGraph, load_grounding, read_labels,
 from planning.line_world import LEFT, RIGHT, Reads, grounded
 
 CELLS = [[1, 2, 3, 2, 1], [1, 0, 1], [2, 3]]
-ACTIONS = [[RIGHT, RIGHT, LEFT, LEFT], [LEFT, RIGHT, -1], None]  # one less than frames, as many, none at all
+ACTIONS = [[RIGHT, RIGHT, LEFT, LEFT], [LEFT, RIGHT, RIGHT], None]  # one less than frames, as many, none at all
 
 
 @pytest.fixture

@@ -166,6 +166,12 @@ def test_a_latent_action_of_which_nothing_is_known_here_is_not_ruled_out_by_a_la
     assert makes(g, 3, 4)[0] > 0.5
 
 
+def test_a_label_of_a_move_that_the_videos_never_show_says_nothing_elsewhere():
+    g = Grounding(TWO, 2, latent_actions(TWO, np.tile(np.eye(2), (2, 1))))
+    g.add(0, 1, 3)
+    assert not g.outcomes(3).known.any()
+
+
 @pytest.mark.parametrize(("groups", "known"), [([0] * 6, 4), ([0, 0, 0, 1, 1, 1], 2)])
 def test_groups_with_names_of_their_own_learn_alone(groups, known):
     g = Grounding(TWO, 2, latent_actions(TWO, np.tile(np.eye(2), (2, 1)), groups))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_kind, check_target
+from craftrl.arguments import check_kind, check_target
 from craftrl.data.files import check_new, written_whole
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
@@ -69,29 +69,26 @@ def export_onnx(
     model: Learner,
     path: str | os.PathLike[str],
     h: int | None = None,
-    check: bool = True,
     *,
     overwrite: bool = False,
 ) -> None:
     """Write the encoder to an ONNX file: `observations` (n, *obs) in, `log_probabilities` (n, n_states) out.
 
-    Observations are bytes or float32, as the data fitted.
+    Observations are bytes or float32, as the data fitted. The file is compared with the model in onnxruntime before it
+    gets its name.
 
     h          the step, for a model with an encoder for each step
-    check      compare the file with the model in onnxruntime before it gets its name
     overwrite  whether a file that is there already is replaced
     """
     require("onnx", "onnx")
     check_new(path, "ONNX file", overwrite, (".onnx",))
-    check_flag("check", check)
     module = StateModule(model, h).cpu()
     bytes_ = getattr(model, "data_", {}).get("dtype", "uint8") == "uint8"
     rng, shape = np.random.default_rng(0), (CHECKED, *module.obs_shape)  # observations of no meaning
     x = rng.integers(256, size=shape, dtype=np.uint8) if bytes_ else rng.normal(size=shape).astype(np.float32)
     with written_whole(path, "ONNX file") as temporary:
         _export(module, torch.from_numpy(x), temporary)
-        if check:
-            _compare(temporary, module, x, check_target("The ONNX file", path))
+        _compare(temporary, module, x, check_target("The ONNX file", path))
 
 
 def _export(module: StateModule, x: Any, path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
-from craftrl.arguments import check_kind, check_number, quoted
+from craftrl.arguments import check_kind, quoted
 from craftrl.arrays import Floats
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.deploy.video import Bytes, check_images, check_video, enlarged, in_colour, on_paper, write_video
@@ -26,8 +26,8 @@ TEXT, PALE, DIM, TRAIL = "#333333", "#e3e3e3", "#b4b4b4", "#9cc3dd"
 SIDE = 288  # pixels that the longer side of a frame has at least
 GRAPH, MARGIN = 340, 14  # pixels of the graph's width, and around it
 LARGEST, ROOM_FOR_PICTURE, ROOM_FOR_NUMBER = 30, 13, 7  # pixels of a node's half side
-FPS, GLIDE = 12, 0.35  # frames a second, and the share of a step during which the marker is under way
-STAY = 1.5  # steps that the last picture of an episode stays
+FPS = 12  # frames a second
+STILL, GLIDE, LAST = 8, 4, 18  # frames of a step, of which the marker is under way, and of the end of an episode
 MAX_NAMED = 8  # states of a plan that the line names
 SAMPLE = 500  # trajectories that portraits are made from
 DOTS = 100  # pixels of an inch, for matplotlib
@@ -66,7 +66,6 @@ def write_plan(
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
-    seconds: float = 1.0,
     overwrite: bool = False,
 ) -> None:
     """Write episodes that a `Planner` ran with `keep=True`, one after the other, to a GIF or a video.
@@ -78,11 +77,10 @@ def write_plan(
     portraits     what each state looks like, as `portraits` gives it; drawn into the graph where there is room
     grounded      which moves some action is known to make (`Grounding.grounded`); the others are paler
     action_names  what the line below calls the actions; by default their numbers
-    seconds       how long a step takes in the video
     overwrite     whether a file that is there already is replaced
     """
     check_video(path, overwrite)
-    write_video(path, plan_frames(episodes, graph, goals, portraits, grounded, action_names, seconds), FPS)
+    write_video(path, plan_frames(episodes, graph, goals, portraits, grounded, action_names), FPS)
 
 
 def plan_frames(
@@ -92,11 +90,9 @@ def plan_frames(
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
-    seconds: float = 1.0,
 ) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
     check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
-    check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
     played = [episodes] if isinstance(episodes, Episode) else episodes
     _check_list("episodes", played, Episode, "episodes")
     _check_list("goals", goals, (set, frozenset), "sets of nodes")
@@ -119,15 +115,14 @@ def plan_frames(
     height = max(_seen(episode.observations[0]).shape[0] for episode in played)
     needed = [node for e in played for node in chain(e.nodes, *(plan.nodes for plan in e.plans)) if node >= 0]
     drawing = GraphPicture(graph, GRAPH, height, portraits, grounded, needed)
-    step, glide = max(2, round(FPS * seconds)), max(1, round(FPS * seconds * GLIDE))
     for episode, goal in zip_longest(played, goals[: len(played)]):
         moments = list(_moments(episode, goal))
         for k, (now, then) in enumerate(zip_longest(moments, moments[1:]), start=1):
             line = _text(graph, k, now, action_names, None if then else episode)
             seen = _seen(now.x)
             still = on_paper([seen, drawing.drawn(now)], line, "white")
-            yield from [still] * (step - glide if then else round(STAY * step))
-            for share in np.arange(1, glide + 1) / glide if then else ():
+            yield from [still] * (STILL if then else LAST)
+            for share in np.arange(1, GLIDE + 1) / GLIDE if then else ():
                 eased = float(share * share * (3 - 2 * share))
                 yield on_paper([seen, drawing.drawn(now, then.node, eased)], line, "white")
 
