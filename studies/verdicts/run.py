@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from craftrl import CRAFT, NeuralOracle, TrajectoryDataset
-from craftrl.arrays import Bools, Ints, Observations
-from craftrl.core.encoders import Encoder, encode_dataset
+from craftrl.arrays import Bools, Floats, Ints, Observations
+from craftrl.core.encoders import encode_dataset
 from craftrl.envs import Collection, PixelsExBMDP, collect
 from craftrl.errors import require
 from craftrl.estimators.base import ByStep
@@ -83,6 +83,7 @@ def runs(args: argparse.Namespace) -> list[Run]:
     return found
 
 
+Fault = Callable[[Ints, Observations], Ints]
 HORIZON = 10
 HELD_OUT = 500  # trajectories per agent on which states are compared with the truth
 RIGHT, COUNTED = 0.95, 0.01  # of a state's observations; states of so many of all observations
@@ -103,9 +104,9 @@ def run_one(run: Run) -> dict[str, Any]:
     told = fitted_aloud(model, train.tau)
     rows = {"": _judged(model, train.tau, test)}
     if run.planted >= 0 and rows[""]["state_worst"] >= RIGHT:
-        known = list(faults(model, world).items())
-        for fault, reader in (known[i % len(known)] for i in (run.planted, run.planted + 1)):
-            rows[fault] = _judged(planted(model, reader, train.tau), train.tau, test)
+        known = list(faults(model.labels_, world).items())
+        for name, fault in (known[i % len(known)] for i in (run.planted, run.planted + 1)):
+            rows[name] = _judged(planted(model, fault, train.tau), train.tau, test)
     return {**{name: {fault: row[name] for fault, row in rows.items()} for name in MEASURES}, **told}
 
 
@@ -145,62 +146,58 @@ def _judged(model: CRAFT, tau: TrajectoryDataset, test: Collection) -> Row:
 # -- faults --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
 class _Faulty:
-    """An encoder that reads what another one should, and embeds as that one does."""
+    """An encoder whose states a fault changes; its embedding stays."""
 
-    def __init__(self, reader: Encoder, encoder: Any) -> None:
-        self.reader, self.embed = reader, encoder.embed
+    fault: Fault
+    encoder: Any
 
     def __call__(self, x: Observations) -> Ints:
-        return np.asarray(self.reader(x), dtype=np.int64)
+        return np.asarray(self.fault(self.encoder(x), x), dtype=np.int64)
+
+    def embed(self, x: Observations) -> Floats:
+        return np.asarray(self.encoder.embed(x))
 
 
-def planted(model: CRAFT, reader: Encoder, tau: TrajectoryDataset) -> CRAFT:
+def planted(model: CRAFT, fault: Fault, tau: TrajectoryDataset) -> CRAFT:
     """The model as if `fit` had found these states."""
     other, H = copy(model), len(model.encoders_)  # of unequal lengths, the steps that enough trajectories reach
-    other.encoder_ = _Faulty(reader, model.encoder_)
+    other.encoder_ = _Faulty(fault, model.encoder_)
     other.encoders_ = ByStep([other.encoder_] * H)
     other.labels_ = encode_dataset([other.encoder_] * H, tau.first_steps(H)).astype(np.int64)
     other.n_states_ = ByStep(len(np.unique(column[column >= 0])) for column in other.labels_.T)
     return other
 
 
-def faults(model: CRAFT, world: PixelsExBMDP) -> dict[str, Encoder]:
-    own, visits = model.encoder_, np.bincount(model.labels_[model.labels_ >= 0])
+def faults(labels: Ints, world: PixelsExBMDP) -> dict[str, Fault]:
+    """What reads states (m,) wrongly, of observations x (m, *obs), where these are the labels found."""
+    visits = np.bincount(labels[labels >= 0])
     first, second, *_, rare = np.argsort(-visits)
+    pair, new = (first, second), len(visits)
 
     def noise(x: Observations, of: int) -> Ints:
         return world.phi_e(x, 1)[:, of]
 
     def odd(x: Observations) -> Bools:
+        """Where the first walker is."""
         return noise(x, 0) % 2 == 1
 
     def drawn(x: Observations) -> Ints:
         """At random, but the same for the same observation."""
         return np.array([zlib.crc32(one.tobytes()) for one in x], dtype=np.int64)
 
-    def joined(x: Observations, one: int) -> Ints:
-        return np.where(own(x) == one, first, own(x))
-
-    def split(x: Observations, where: Bools) -> Ints:
-        return np.where((own(x) == first) & where, len(visits), own(x))
-
-    def swapped(x: Observations) -> Ints:
-        s = own(x)
-        return np.where(odd(x) & (s == first), second, np.where(odd(x) & (s == second), first, s))
-
-    def shuffled(x: Observations) -> Ints:
-        return np.where(drawn(x) % 10 == 0, drawn(x) // 10 % len(visits), own(x))
-
     return {
-        "two states joined": lambda x: joined(x, second),
-        "a rare state joined": lambda x: joined(x, rare),
-        "a state split at random": lambda x: split(x, drawn(x) % 2 == 0),
-        "a state split by a walker": lambda x: split(x, odd(x)),
-        "states swapped by a walker": swapped,
-        "a walker in place of states": lambda x: noise(x, 0),
-        "light in place of states": lambda x: noise(x, -2),
-        "a tenth drawn at random": shuffled,
+        "two states joined": lambda s, x: np.where(s == second, first, s),
+        "a rare state joined": lambda s, x: np.where(s == rare, first, s),
+        "a state split at random": lambda s, x: np.where((s == first) & (drawn(x) % 2 == 0), new, s),
+        "a state split by a walker": lambda s, x: np.where((s == first) & odd(x), new, s),
+        "states swapped by a walker": lambda s, x: np.where(
+            odd(x) & np.isin(s, (first, second)), first + second - s, s
+        ),
+        "a walker in place of states": lambda s, x: noise(x, 0),
+        "light in place of states": lambda s, x: noise(x, -2),
+        "a tenth drawn at random": lambda s, x: np.where(drawn(x) % 10 == 0, drawn(x) // 10 % new, s),
     }
 
 
