@@ -192,9 +192,7 @@ def faults(labels: Ints, world: PixelsExBMDP) -> dict[str, Fault]:
         "a rare state joined": lambda s, x: np.where(s == rare, first, s),
         "a state split at random": lambda s, x: np.where((s == first) & (drawn(x) % 2 == 0), new, s),
         "a state split by a walker": lambda s, x: np.where((s == first) & odd(x), new, s),
-        "states swapped by a walker": lambda s, x: np.where(
-            odd(x) & np.isin(s, (first, second)), first + second - s, s
-        ),
+        "states swapped by a walker": lambda s, x: np.where(odd(x) & np.isin(s, pair), sum(pair) - s, s),
         "a walker in place of states": lambda s, x: noise(x, 0),
         "light in place of states": lambda s, x: noise(x, -2),
         "a tenth drawn at random": lambda s, x: np.where(drawn(x) % 10 == 0, drawn(x) // 10 % new, s),
