@@ -80,7 +80,7 @@ def test_ranks_that_differ_say_so_on_each_of_them(folder):
 
 def test_ranks_speak_with_one_voice_and_write_one_model(folder):
     said = (folder / "stdout.txt").read_text()
-    assert said.count("on the CPU of each of 2 ranks; one encoder for all steps") == 1
+    assert said.count("on the CPU of each of 2 ranks.") == 1
     assert said.count("Written to") == said.count("Verdict: ") == 1
     assert craftrl.load(folder / "fitted").labels_.shape[0] == 200
     assert not [p for p in folder.iterdir() if p.name.startswith(".")]  # nothing is left beside the model

@@ -189,8 +189,7 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, settings: Mapping[str, Any], r
 
     from craftrl.arguments import is_url
     from craftrl.data.ranks import from_first, here
-    from craftrl.data.windows import longer_than_many
-    from craftrl.estimators.choices import choose_oracle, recommended
+    from craftrl.estimators.choices import choose_oracle
     from craftrl.oracles.finite import CountingOracle
 
     _, world = here()
@@ -219,15 +218,10 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, settings: Mapping[str, Any], r
         device = training.to_device().type
         where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
         where += f" of each of {world} ranks" if world > 1 else ""
-    windows = model.window is not None and (model.window != "auto" or longer_than_many(tau))
-    stationary = (
-        model.stationary if model.stationary != "auto" else windows or recommended(oracle, tau)["stationary"].value
-    )
-    encoders = "one encoder for all steps" if stationary else "an encoder for each step"
     names = "" if tau.names == tuple(range(tau.K)) else f" ({', '.join(map(str, tau.names))})"
     counts, shape = " + ".join(map(str, tau.counts)), " x ".join(map(str, tau.obs_shape))
     print(f"Data: {counts} trajectories of {tau.K} agents{names}, {tau.H} steps, observations {shape}.")
-    print(f"Learner: {learner}{where}; {encoders}.", flush=True)
+    print(f"Learner: {learner}{where}.", flush=True)
     if where == ", on the CPU" and len(tau.obs_shape) == 3:
         rows, columns = tau.obs_shape[:2]
         minutes = PER_PIXEL * int(tau.lengths.sum()) * rows * columns / 60
