@@ -184,11 +184,11 @@ class DatasetWriter:
             )
         return frames.astype(dtype)
 
-    def _close(self, name: Any) -> None:
-        """A file is complete, and the index says so."""
+    def _close(self, *names: Any) -> None:
+        """Files are complete, and the index says so."""
         with plain_os_errors(self.given, "dataset"):
-            self._index["files"].append(self._open[name].closed(len(self._index["files"])))
-        del self._open[name]
+            for name in names:
+                self._index["files"].append(self._open.pop(name).closed(len(self._index["files"])))
         self._write_index()
 
     def _write_index(self) -> None:
@@ -213,11 +213,9 @@ class DatasetWriter:
 
     def _finish(self) -> None:
         """Close what is open, and write the index last of all."""
-        for name in list(self._open):
-            self._close(name)
+        self._close(*self._open)
         if len(self._index["agents"]) < 2:
             raise InvalidDataError(ONE_AGENT.format(len(self._index["agents"])))
-        self._write_index()  # there may be new notes
         if self.url is None:
             with plain_os_errors(self.given, "dataset"):
                 os.replace(self.path / UNFINISHED, self.path / INDEX)
