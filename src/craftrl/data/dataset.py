@@ -54,10 +54,13 @@ class Frames:
     def pick(self, number: Ints, first: Ints) -> NDArray[Any]:
         """Single frames of several arrays."""
         x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
-        order = np.argsort(number, kind="stable")
-        for here in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
-            if len(here):
-                x[here] = self._arrays[number[here[0]]][first[here]]
+        if len(self._arrays) > 64:  # episodes, with a frame or two of each
+            for i, (own, at) in enumerate(zip(number.tolist(), first.tolist())):
+                x[i] = self._arrays[own][at]
+            return x
+        for own in np.unique(number).tolist():
+            here = np.flatnonzero(number == own)
+            x[here] = self._arrays[own][first[here]]
         return x
 
     def identity(self) -> Iterator[bytes | memoryview]:
