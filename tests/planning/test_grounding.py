@@ -170,6 +170,11 @@ def test_a_label_of_a_move_that_the_videos_never_show_says_nothing_elsewhere():
     g = Grounding(TWO, 2, latent_actions(TWO, np.tile(np.eye(2), (2, 1))))
     g.add(0, 1, 3)
     assert not g.outcomes(3).known.any()
+    g.add(0, 1, 1)
+    assert makes(g, 3, 4)[1] > 0.5
+    for _ in range(3):
+        g.add(0, 1, 2)
+    assert makes(g, 3, 5)[1] > 0.5  # what labels say elsewhere changes as more come
 
 
 @pytest.mark.parametrize(("groups", "known"), [([0] * 6, 4), ([0, 0, 0, 1, 1, 1], 2)])

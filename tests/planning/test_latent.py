@@ -108,6 +108,7 @@ KNOWN = {
     "a ring of four": (ring(4), {}, {}, [1] * 4, {}),
     "a ring of seven": (ring(7), {}, {}, [7], {}),
     "a road": (ROAD, {}, {}, [1] * 8, {}),
+    "a ring on which one may stay and nobody does": (ring(7), {}, {"staying": True}, [7], {}),
     "a road on which one may stay": (ROAD, {}, {"staying": True}, [8], {}),
 }
 
@@ -120,11 +121,11 @@ def test_names_agree_where_something_ties_them_and_only_there(name):
     latent = find_latent_actions(graph, **given)
     assert np.bincount(latent.group).tolist() == groups[::-1]  # the largest first
     assert conditions.items() <= holds(latent).items()
+    assert latent.n == moves.shape[1] + ("nobody" in name)
     found = agreement(latent, s, t, a)
     assert found["clear"] == 1.0
     assert found["by_group"] <= found["by_state"] <= found["ceiling"]
     if len(groups) < len(moves):
-        assert latent.n == moves.shape[1]
         assert found["clear_share"] > 0.7
     again = find_latent_actions(graph_of([table / 4096 for table in graph.counts]), **given)  # shares, no counts
     np.testing.assert_allclose(again.policies, latent.policies)

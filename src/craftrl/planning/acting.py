@@ -307,14 +307,14 @@ class Planner:
         """
         if not reader.filter.belief:  # as in `_to_try`
             return reader.steps % self.grounding.n_actions, None
-        error = None
+        error: UnreachableGoal | None = None
         for here in reader.filter.likely():
             if here in goals:
                 continue
             try:
                 return plan_path(self.grounding, here, goals, by=self.by, horizon=left), None
             except UnreachableGoal as unreachable:
-                error = unreachable if here == reader.believed[-1] else error
+                error = error or unreachable
                 if unreachable.nearest == here:
                     return self.grounding.outcomes(here).next_trial, error
                 if unreachable.nearest is not None:

@@ -53,9 +53,8 @@ class Labels:
     def add_to(self, grounding: Grounding, model: Any) -> int:
         """Add them to a grounding; returned is how many there were whose two states the model could name."""
         known, added = np.flatnonzero((self.actions >= 0).any(axis=1)), 0
-        steps = np.ones_like(self.h) if grounding.graph.shared else self.h
-        for h in np.unique(steps[known]).tolist():
-            rows = known[steps[known] == h]
+        for h in np.unique(self.h[known]).tolist():
+            rows = known[self.h[known] == h]
             for block in np.split(rows, range(BLOCK, len(rows), BLOCK)):
                 added += grounding.add_labels(model, self.read(block), self.actions[block], h)
         return added

@@ -161,7 +161,7 @@ def find_latent_actions(
         left = by_agent[:, here.rows].sum(axis=1)
         policies[left > 0, s] = 0.0
         for i, t in enumerate(here.usual):
-            called = names[s].get(t, (i,)) if s in distinct else (i,)
+            called = names[s].get(t, (i,))  # a state in which two actions do the same has no names
             for a in called:
                 share[here.rows, a] = here.effects[i]
                 policies[left > 0, s, a] = here.habits[left > 0, i] / len(called)
