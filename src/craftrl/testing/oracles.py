@@ -28,7 +28,7 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
 
     Checked are the parameters, what the oracle recommends, and the answers to all three questions: their shapes and
     ranges, that they do not depend on what was asked before, that trajectories may be short and agents three, and that
-    encoders can do what their class declares.
+    encoders go through pickle.
     """
     check_parameters(oracle)
     before = content(oracle)
@@ -111,7 +111,7 @@ def _check_encoding(prepared: PreparedOracle, oracle: Oracle) -> None:
 
 
 def _check_encoder(fit: EncoderFit, x: NDArray[Any], n_states: int, oracle: Oracle) -> None:
-    """Shape and range of the states of an encoder, and whatever its class declares beside."""
+    """Shape and range of the states of an encoder, and that pickle changes nothing."""
     must(0 <= fit.loss <= LARGEST, f"The loss of an encoder must be 0 or more; it is {fit.loss}.")
     encoder, name = fit.encoder, f"the encoder ({type(fit.encoder).__name__})"
     states = encoder(x)
