@@ -96,6 +96,12 @@ def test_agents_are_alpha_apart_with_a_base_of_ones_own():
     assert found.alpha.value == pytest.approx(2.0)
 
 
+def test_agents_who_differ_much_stay_in_the_same_places():
+    """What one of them has visited less than the other it is made to like more."""
+    world = LockExBMDP(horizon=8)
+    assert population_assumptions(world, contrasting_policies(world, 2.0)).eta.value > 0.045
+
+
 def test_a_tilt_is_shared_by_all_actions_with_one_successor():
     p = tilted(np.full(4, 0.25), successor_ranks(np.array([5, 2, 5, 0]), np.arange(6.0)))
     assert p[0] == p[2]

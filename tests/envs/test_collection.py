@@ -65,6 +65,9 @@ def test_what_is_on_disk_is_what_was_collected_and_the_same_call_has_nothing_to_
     with pytest.raises(InvalidParameterError, match="exists already; remove it, or choose another name"):
         record(WORLD, POLICIES, 20, data, seed=4)
     assert before == {file.name: file.stat().st_mtime_ns for file in data.iterdir()}
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidParameterError, match=r"must be writable; .*file is not"):
+        record(WORLD, [], 20, tmp_path / "file" / "data", seed=3)
     again.tau.save(tmp_path / "saved")
     with pytest.raises(InvalidParameterError, match="exists already"):
         record(WORLD, [], 20, tmp_path / "saved", seed=3)  # before anything is collected

@@ -158,7 +158,7 @@ def test_actions_may_begin_at_another_number_and_environments_are_closed():
     world = GymWorld(FromOne, place, 5, H=4)
     assert list(world.actions) == [1, 2, 3]
     collect(world, WORLD.policies(), 2, seed=0)
-    assert FromOne.closed == 2  # the one that was made to see its actions, and the one that was played
+    assert FromOne.closed == 3  # those that were made to see its actions and its space, and the one that was played
 
 
 class Faulty(Line):
@@ -203,12 +203,13 @@ ADAPTIVE = AdaptivePolicy(lambda past: WORLD.agents[0], batch=2)
         (GymWorld(lambda: Named(Line()), place, 5, (0, 1, 2), 4), None, {}, "must be arrays of one shape"),
         (GymWorld(Line, place, 5, (0, 1), 4), None, {}, r"shape \(1, 2\); MarkovPolicy gave float64 of shape \(1, 3\)"),
         (WORLD, [ADAPTIVE, ADAPTIVE], {}, "one with a batch was given"),
+        (replace(WORLD, H=10**6), [TakesTurns()] * 2, {"n": 10**6}, "2000000 trajectories must fit into memory"),
         (WORLD, None, {"workers": 0}, "workers must be an integer from 1 to 1024; 0 was given"),
     ],
 )
 def test_what_cannot_be_collected_is_refused(world, policies, more, sentence):
     with pytest.raises((InvalidDataError, InvalidParameterError), match=sentence):
-        collect(world, policies or WORLD.policies(), 2, **more)
+        collect(world, policies or WORLD.policies(), **{"n": 2, **more})
 
 
 def continuous():

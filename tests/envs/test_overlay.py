@@ -43,6 +43,16 @@ def test_figures_move_by_themselves(shape):
     assert overlap > (seen & masks(env, [0] * 8, seed=5)).sum() / seen.sum()  # correlated over time
 
 
+def test_figures_go_on_behind_a_border_and_do_not_tremble_there():
+    env, places = MovingFigures(Dark(), 5, turn=0.0), []
+    env.reset(seed=0)
+    for _ in range(200):
+        env.step(0)
+        places.append(env.place)
+    way = np.sign(np.diff(places, axis=0))
+    assert 0 < (way[1:] != way[:-1]).mean() < 0.2
+
+
 @pytest.mark.parametrize(("turn", "least", "most"), [(0.0, 0, 0), (0.5, 15, 45), (1.0, 60, 60)])
 def test_figures_bounce_and_turn_as_often_as_they_should(turn, least, most):
     for env in (MovingFigures(Dark((300, 200)), 1, turn=turn, speeds=(1, 1)), MovingFigures(Dark(), 5, turn=0.0)):

@@ -162,8 +162,17 @@ def play_episodes(
             "Agents of a GymWorld may not learn from their earlier episodes, which may run in other processes; one "
             "with a batch was given; use another policy."
         )
+    env, n = world.made(), sum(counts)
+    space = env.observation_space
+    env.close()
+    if getattr(space, "shape", None) is None or getattr(space, "dtype", None) is None:
+        raise InvalidDataError(
+            f"Observations must be arrays of one shape; the environment's are {space}; wrap it, for instance in "
+            "gymnasium.wrappers.AddRenderObservation."
+        )
+    needed = n * world.H * (prod(space.shape) * space.dtype.itemsize + 8)  # and a number for each action
+    check_room_in_memory(f"{n} trajectories", needed, "collect fewer, or shorter ones")
     latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
-    n = sum(counts)
     env_seed, u = noise_rng.integers(MAX_SEED, size=n), latent_rng.random((n, world.H - 1))
     whose = ((k, i) for k, m in enumerate(counts) for i in range(m))
     draws = [Draw(*of, *drawn) for of, drawn in zip(whose, zip(env_seed.tolist(), u))]
@@ -188,13 +197,6 @@ def _play(
     """The episodes that were drawn, one after the other, in an environment of their own."""
     env, n = world.made(), len(draws)
     space = env.observation_space
-    if getattr(space, "shape", None) is None or getattr(space, "dtype", None) is None:
-        raise InvalidDataError(
-            f"Observations must be arrays of one shape; the environment's are {space}; wrap it, for instance in "
-            "gymnasium.wrappers.AddRenderObservation."
-        )
-    needed = n * world.H * prod(space.shape) * space.dtype.itemsize
-    check_room_in_memory(f"{n} trajectories", needed, "collect fewer, or shorter ones")
     x, lengths = np.zeros((n, world.H, *space.shape), dtype=space.dtype), np.ones(n, dtype=np.int64)
     states, actions = np.full((n, world.H), -1), np.full((n, world.H - 1), -1)
     try:
