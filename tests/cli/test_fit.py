@@ -31,7 +31,8 @@ def test_it_says_what_was_chosen_and_why(here):
     assert "Chosen: coupling" not in out
     assert library.load("new").alpha == "auto"
     out = craftrl("fit data --diagnose 2 --out diagnosed", *BOUNDS)
-    assert re.search(r"^(trust|check|do not trust): score [\d.]+", out, flags=re.MULTILINE)
+    assert re.search(r"^  h states assigned same count stable explained trust\n  1      1 ", out, flags=re.MULTILINE)
+    assert out.count("refits on resampled trajectories (2) agree") == 1
 
 
 def test_steps_that_few_reach_are_left_out_unless_asked_for(here):

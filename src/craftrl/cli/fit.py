@@ -52,7 +52,7 @@ def fit(
     epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
     seed: Annotated[Count | None, opt("network: of weights and minibatches")] = None,
     embedding: Annotated[Positive | None, opt("network: numbers of the embedding, by default 8")] = None,
-    diagnose: Annotated[Count | None, opt("print all that speaks for and against the result, from N refits")] = None,
+    diagnose: Annotated[Count | None, opt("check by N refits on resampled data, and print each step's checks")] = None,
     ray: Annotated[
         str | None, opt("coordinates: count on the Ray cluster at HOST:PORT, auto (this machine's) or local")
     ] = None,
@@ -138,7 +138,7 @@ def fit(
         diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
     said = verdict(model, diagnosis)
     if diagnose is not None:
-        print(f"{diagnosis}\n")
+        print(f"{diagnosis.table()}\n")
     print(f"Verdict: {said.level}. {said.found}\n{said.why}")
     for kind, sentences in (("Warning", said.warnings), ("Note", said.advice), ("Next", said.to_do)):
         for sentence in sentences:

@@ -70,7 +70,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "undecided": (
         "Other encoders explain h = {at} as well: those that read it otherwise have {share:.0%} of the posterior "
         "probability.",
-        "More trajectories, or agents that differ more, would decide.",
+        "More trajectories, or agents that differ more, would decide between encoders.",
     ),
     "states missing": (
         "States are missing at h = {at}: up to {share:.0%} of the observations have a value of the encoder that stands "
@@ -172,7 +172,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "look like one": (
         "States {s:.0f} and {t:.0f}{where} look like one: neither the agents nor the states before and after differ "
         "between them. Noise may have split a state.",
-        "`states_at` joins states; more trajectories would decide.",
+        "`states_at` joins states that look like one; more trajectories would decide whether they are.",
     ),
     "misread state": (
         "The encoder does not know state {s:.0f}{where} well, or noise has split it: of the observations that were not "

@@ -198,20 +198,29 @@ class Diagnosis:
         elif self.sufficiency is None:
             reasons.append("no refits (n_resamples, or --diagnose 10) say whether other data gives the same states")
         text = "; ".join(reasons)
-        score = math.floor(100 * self.score + 1e-9) / 100  # never rounded up to what is needed
         needed = f"{TRUST} and no warning are" if self.warnings else f"{TRUST} is"
-        return f"{text[0].upper()}{text[1:]}. That is a score of {score:.2f}; {needed} needed for trust."
+        return f"{text[0].upper()}{text[1:]}. That is a score of {_down(self.score)}; {needed} needed for trust."
 
-    def __str__(self) -> str:
-        until = f": score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
+    def table(self) -> str:
+        """A line for each step, with what was asked of it."""
         columns = {"assigned": self.assigned, "same count": self.same_count, "stable": self.stable}
         columns["explained"] = self.explained
         columns["trust"] = self.trust
-        lines = [self.verdict + until * self.checked, self.why, " ".join(["  h", "states", *columns])]
+        lines = [" ".join(["  h", "states", *columns])]
         for h, (n, *values) in enumerate(zip(self.n_states, *columns.values()), start=1):
             shown = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
             lines.append(" ".join([f"{h:3}", f"{n:6}", *(f"{v:>{len(name)}}" for v, name in zip(shown, columns))]))
-        return "\n".join([*lines, *(f"- {finding}" for finding in self.findings)])
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        until = f": score {_down(self.score)}, trusted until h = {self.trusted_until} of {len(self.trust)}"
+        findings = (f"- {finding}" for finding in self.findings)
+        return "\n".join([self.verdict + until * self.checked, self.why, self.table(), *findings])
+
+
+def _down(score: float) -> str:
+    """A score, which is never rounded up to what is needed."""
+    return "nan" if math.isnan(score) else f"{math.floor(100 * score + 1e-9) / 100:.2f}"
 
 
 def _least(shares: Floats) -> str:
