@@ -203,35 +203,36 @@ def faults(labels: Ints, world: PixelsExBMDP) -> dict[str, Fault]:
 
 
 def models(rows: Sequence[Row]) -> list[Row]:
-    """A row for each model, fitted or with a planted fault, and the group that it is of."""
+    """A row for each model, fitted or with a planted fault, and its groups, the right ones first."""
     found = []
     for row in unfolded(rows, "fault", *MEASURES):
-        group = "right" if row["state_worst"] >= RIGHT else "wrong"
-        if row["fault"]:
-            group = f"planted: {row['fault']}"
-        elif row["violation"] != CLEAN:
-            group += ", data broken"
-        found.append({**row, "group": group})
-    order = ("right", "right, data broken", "wrong", "wrong, data broken")
+        right, broken = row["state_worst"] >= RIGHT, ", data broken" * (row["violation"] != CLEAN)
+        group = f"planted: {row['fault']}" if row["fault"] else f"{'right' if right else 'wrong'}{broken}"
+        found += [{**row, "group": of} for of in (group, *(["wrong, all"] if not right else []))]
+    order = ("right", "right, data broken", "wrong, all", "wrong", "wrong, data broken")
     return sorted(found, key=lambda row: order.index(row["group"]) if row["group"] in order else len(order))
 
 
 def verdicts(rows: Sequence[Row]) -> str:
-    return " | ".join(str(len(pick(rows, verdict=verdict))) for verdict in VERDICTS)
+    return " | ".join(str(n) for n in (len(rows), *(len(pick(rows, verdict=verdict)) for verdict in VERDICTS)))
 
 
 def report(rows: list[Row]) -> str:
     """How often each verdict was given, by what the models are, and by the data; and which right ones were doubted."""
-    every = models(rows)
-    fitted = sorted(pick(every, fault=""), key=lambda row: (row["size"], row["violation"] != CLEAN))
-    blocks = [
-        table(every, "group", "", verdicts, VERDICTS),
-        table(fitted, "size cut n violation extent group", "", verdicts, VERDICTS),
+    every, measures = models(rows), ("models", *VERDICTS)
+    fitted = [row for row in every if not row["fault"] and row["group"] != "wrong, all"]
+    fitted.sort(key=lambda row: (row["size"], row["violation"] != CLEAN))
+    doubted = [
+        {**row, "finding": kind} for row in every if row["group"].startswith("right") for kind in row["findings"]
     ]
-    doubted = [{**row, "finding": kind} for row in every if "right" in row["group"] for kind in row["findings"]]
-    if doubted:
-        blocks += ["What speaks against right models.", table(doubted, "finding", "", verdicts, VERDICTS)]
-    return "\n\n".join(blocks)
+    return "\n\n".join(
+        [
+            table(every, "group", "", verdicts, measures),
+            table(fitted, "size cut n violation extent group", "", verdicts, measures),
+            "What speaks against right models.",
+            table(doubted, "finding", "group", lambda rows: str(len(rows))),
+        ]
+    )
 
 
 STUDY = Study(

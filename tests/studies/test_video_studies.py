@@ -120,8 +120,8 @@ def test_the_study_of_verdicts(tmp_path, monkeypatch, capsys):
     assert [row["violation"] for row in rows] == ["none", "none", "light", "alike"]
     assert [row["planted"] for row in rows] == [-1, 2, -1, -1]
     report = capsys.readouterr().out
-    assert "| wrong | 0 | " in report
-    assert "| 3 | whole | 400 | light | 15 | wrong, data broken | 0 | " in report
+    assert "| wrong | 2 | 0 | " in report
+    assert "| 3 | whole | 400 | light | 15 | wrong, data broken | 1 | 0 | " in report
 
 
 def test_a_fault_is_planted_in_the_steps_that_were_fitted(data):
