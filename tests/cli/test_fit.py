@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import craftrl as library
 from command_line import BOUNDS, craftrl, run
@@ -52,11 +53,13 @@ def test_steps_that_few_reach_are_left_out_unless_asked_for(here):
     assert len(library.load("other").encoders_) == 3
 
 
-def test_the_same_command_gives_the_verdict_again_and_others_keep_the_model(here):
+def test_the_same_command_gives_the_verdict_again_and_others_keep_the_model(here, monkeypatch):
     line = "fit data --out new"
     craftrl(line, *BOUNDS)
     before = Path("new").read_bytes()
-    out = craftrl(line, *BOUNDS)
+    with monkeypatch.context() as patch:
+        patch.setattr(CRAFT, "fit", lambda *given, **more: pytest.fail("it was fitted again"))
+        out = craftrl(line, *BOUNDS)
     assert "\nVerdict: trust. " in out
     assert out.count("Written to new") == 1
     craftrl("collect --world bits --horizon 5 --features 12 --n 50 --out other")
