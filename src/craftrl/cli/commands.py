@@ -281,7 +281,6 @@ def actions(
     *,
     n: Annotated[Positive | None, opt("how many actions; by default as few as the moves need")] = None,
     stochastic: Annotated[bool, opt("an action may lead from one state to several")] = False,
-    seed: Annotated[Count, opt("of random starts")] = 0,
     out: Table | None = None,
     force: Force = False,
 ) -> None:
@@ -306,7 +305,7 @@ def actions(
     learned, tau = load(model), TrajectoryDataset.open(data)
     states = learned.transform(tau)
     moves = StateGraph.from_model(learned, tau, states=states)
-    latent = find_latent_actions(moves, n=n, deterministic=not stochastic, seed=seed)
+    latent = find_latent_actions(moves, n=n, deterministic=not stochastic)
     print(in_options(str(latent)))
     if out is not None:
         columns = latent_action_columns(states, np.array(tau.names)[tau.agent], moves, latent)

@@ -103,7 +103,7 @@ def plan(
         check_images(learned.obs_shape_, "leave out --out")
     wanted = [_goal(text, learned.obs_shape_) for text in goal]
     graph = StateGraph.from_model(learned, tau)
-    shared = None if latent == "no" else _latent(graph, n, stochastic, seed, latent == "auto")
+    shared = None if latent == "no" else _latent(graph, n, stochastic, latent == "auto")
     if kept is not None:
         known = load_grounding(kept, graph, model_fingerprint(model), latent=shared, deterministic=not stochastic)
         other = f"A grounding must be of the environment's {n} actions; {kept} is of {known.n_actions}"
@@ -160,7 +160,7 @@ def plan(
         print(f"Written to {out}")
 
 
-def _latent(graph: StateGraph, n: int | None, stochastic: bool, seed: int, only_if_sure: bool) -> LatentActions | None:
+def _latent(graph: StateGraph, n: int | None, stochastic: bool, only_if_sure: bool) -> LatentActions | None:
     """Latent actions, where they are asked for, or where nothing that they rest on fails."""
     import numpy as np
 
@@ -168,7 +168,7 @@ def _latent(graph: StateGraph, n: int | None, stochastic: bool, seed: int, only_
 
     if stochastic and n is None:
         return None
-    latent = find_latent_actions(graph, n=n if stochastic else None, deterministic=not stochastic, seed=seed)
+    latent = find_latent_actions(graph, n=n if stochastic else None, deterministic=not stochastic)
     if only_if_sure and any(condition.holds is False for condition in latent.conditions):
         return None
     states = f"{int(np.bincount(latent.group).max())} of {len(latent.group)} states"

@@ -100,7 +100,6 @@ def find_latent_actions(
     deterministic: bool = True,
     features: ArrayLike | None = None,
     staying: bool = False,
-    seed: int = 0,
 ) -> LatentActions:
     """Latent actions from how often each agent made each move of a graph of states.
 
@@ -113,13 +112,11 @@ def find_latent_actions(
                    equally often everywhere
     staying        whether staying in place is an action of its own that every state has, as in games where one may do
                    nothing; else a move to the same state is a bump, which any action may make
-    seed           of the random starts
     """
     if n is not None:
         check_whole("n", n, 1, MAX_ACTIONS)
     check_flag("deterministic", deterministic)
     check_flag("staying", staying)
-    check_whole("seed", seed, 0, 2**32 - 1)
     check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
     edges, by_agent = graph.edges, graph.made
     given = None if features is None else as_array("features", features).astype(float)
@@ -130,7 +127,7 @@ def find_latent_actions(
     if deterministic:
         states, n_actions, conditions = _each_move(edges, by_agent, n, staying)
     else:
-        states, n_actions, conditions = _factored(edges, by_agent, n, np.random.default_rng(seed))
+        states, n_actions, conditions = _factored(edges, by_agent, n)
 
     # names of the usual moves of all states, by all ties there are
     distinct = {s: here.usual for s, here in states.items() if len(set(here.usual)) == len(here.usual)}
@@ -142,7 +139,7 @@ def find_latent_actions(
     moves = [(s, t) for s, here in states.items() for t in here.usual]
     if given is not None:
         vectors = [here.effects @ given[here.rows] for here in states.values()]
-        more, condition = by_vectors(moves, np.concatenate([*vectors, given[:0]]), free, seed)
+        more, condition = by_vectors(moves, np.concatenate([*vectors, given[:0]]), free)
         ties += more
         conditions.append(condition)
     names, group, contradicting = name_moves(successors, ties, free)
@@ -212,7 +209,7 @@ def _each_move(edges: Ints, by_agent: Floats, n: int | None, staying: bool) -> F
     return states, max(needed, n or 1), [Condition("deterministic", False if where else None, where, said)]
 
 
-def _factored(edges: Ints, by_agent: Floats, n: int | None, rng: np.random.Generator) -> Found:
+def _factored(edges: Ints, by_agent: Floats, n: int | None) -> Found:
     """Effects of each state's actions from the agents' different habits.
 
     With no more agents in a state than n actions, the least volume only takes each agent for an action. There moves
@@ -226,7 +223,7 @@ def _factored(edges: Ints, by_agent: Floats, n: int | None, rng: np.random.Gener
         if n is not None and len(made) <= n and len(rows) <= n:
             found, effects = made / made.sum(axis=1, keepdims=True), np.eye(len(rows))
         else:
-            found, effects = factor(made, rank[s] if n is None else min(rank[s], n), rng)
+            found, effects = factor(made, rank[s] if n is None else min(rank[s], n))
             ball[s] = scatter(found)
         habits = np.full((len(by_agent), len(effects)), np.nan)
         habits[seen[s]] = found
@@ -261,18 +258,37 @@ def _factored(edges: Ints, by_agent: Floats, n: int | None, rng: np.random.Gener
     )
 
 
-def factor(counts: Floats, r: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Habits (K, r) and effects (r, m) of least volume for one state's counts (K, m)."""
+def factor(counts: Floats, r: int) -> tuple[Floats, Floats]:
+    """Habits (K, r) and effects (r, m) for one state's counts (K, m).
+
+    They have the least -log-likelihood + VOLUME * log-volume of the effects.
+    """
     if r == 1:
         return np.ones((len(counts), 1)), counts.sum(axis=0, keepdims=True) / counts.sum()
     P = (counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True)
     # The distributions of r agents furthest from one another, by successive projection: exact where r agents each
     # always take one action of their own (Donoho and Stodden 2003: separability).
     chosen = qr(P.T, mode="r", pivoting=True)[1][:r]
-    starts = [P[chosen], rng.dirichlet(np.ones(len(P)), r) @ P]
-    fits = [_least_volume(counts, effects) for effects in starts]
-    _, habits, effects = min(fits, key=lambda fit: fit[0])
-    return habits, effects
+    (K, m), total = counts.shape, counts.sum()
+
+    def unpacked(theta: Floats) -> tuple[Floats, Floats]:
+        return softmax(theta[: K * r].reshape(K, r), axis=1), softmax(theta[K * r :].reshape(r, m), axis=1)
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        habits, effects = unpacked(theta)
+        mixed = habits @ effects + TINY
+        gram = effects @ effects.T + 1e-6 * np.eye(r)
+        ratio = counts / mixed
+        to_habits = -ratio @ effects.T
+        to_effects = -habits.T @ ratio + VOLUME * np.linalg.solve(gram, effects)
+        value = -(counts * np.log(mixed)).sum() + VOLUME / 2 * np.linalg.slogdet(gram)[1]
+        parts = [_through_softmax(habits, to_habits), _through_softmax(effects, to_effects)]
+        return float(value) / total, np.concatenate([part.ravel() for part in parts]) / total
+
+    theta = np.concatenate([np.zeros(K * r), np.log(P[chosen] + 1e-3).ravel()])
+    limits = {"maxiter": 300, "maxfun": 400, "ftol": 1e-11, "gtol": 1e-8}
+    found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * len(theta), options=limits)
+    return unpacked(found.x)
 
 
 def rank_above_noise(counts: Floats) -> int:
@@ -306,30 +322,6 @@ def scatter(habits: Floats) -> float:
     except (QhullError, ValueError):
         return 0.0
     return float(-hull.equations[:, -1].max() * np.sqrt(r * (r - 1)))
-
-
-def _least_volume(counts: Floats, start: Floats) -> tuple[float, Floats, Floats]:
-    """Habits and effects of least -log-likelihood + VOLUME * log-volume of the effects, from a start of effects."""
-    K, (r, m), total = len(counts), start.shape, counts.sum()
-
-    def unpacked(theta: Floats) -> tuple[Floats, Floats]:
-        return softmax(theta[: K * r].reshape(K, r), axis=1), softmax(theta[K * r :].reshape(r, m), axis=1)
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        habits, effects = unpacked(theta)
-        mixed = habits @ effects + TINY
-        gram = effects @ effects.T + 1e-6 * np.eye(r)
-        ratio = counts / mixed
-        to_habits = -ratio @ effects.T
-        to_effects = -habits.T @ ratio + VOLUME * np.linalg.solve(gram, effects)
-        value = -(counts * np.log(mixed)).sum() + VOLUME / 2 * np.linalg.slogdet(gram)[1]
-        parts = [_through_softmax(habits, to_habits), _through_softmax(effects, to_effects)]
-        return float(value) / total, np.concatenate([part.ravel() for part in parts]) / total
-
-    theta = np.concatenate([np.zeros(K * r), np.log(start + 1e-3).ravel()])
-    limits = {"maxiter": 300, "maxfun": 400, "ftol": 1e-11, "gtol": 1e-8}
-    found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * len(theta), options=limits)
-    return float(found.fun), *unpacked(found.x)
 
 
 def _through_softmax(p: Floats, gradient: Floats) -> Floats:

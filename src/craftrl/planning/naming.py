@@ -123,7 +123,7 @@ def _best(weight: Floats) -> tuple[list[tuple[int, int]], float]:
     return list(zip(*chosen)), float(weight[chosen].sum())
 
 
-def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, seed: int) -> tuple[Ties, Condition]:
+def by_vectors(moves: Sequence[Move], vectors: Floats, n: int) -> tuple[Ties, Condition]:
     """Ties of all moves whose vectors (M, d) lie about one of n centres; moves that stay in place are left out.
 
     A move is tied where its vector is clearly one centre's and no other move of its state is.
@@ -134,7 +134,7 @@ def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, seed: int) -> tup
     k = min(n, len(np.unique(vectors[rows], axis=0)))
     if k < 2:
         return [], Condition(name, False, (), "By their features all moves are alike, so none was tied.")
-    means = KMeans(k, n_init=10, random_state=seed).fit(vectors[rows])
+    means = KMeans(k, n_init=10, random_state=0).fit(vectors[rows])
     near = np.sort(means.transform(vectors[rows]), axis=1)
     own = [(moves[i][0], centre) for i, centre in zip(rows, means.labels_.tolist())]
     times = Counter(own)
