@@ -40,6 +40,7 @@ __all__ = [
     "driven",
     "log_prior",
     "merge_gain",
+    "ratios",
     "rescored",
     "score",
     "tidy",
@@ -118,67 +119,97 @@ def _spanning_tree(places: Floats) -> Ints:
 
 
 @njit(cache=True)
-def scatter(rows: Floats, centre: Floats) -> float:
-    """The log Bayes factor of rows of counts (m, B) that scatter around their centres, against rows that follow them.
-
-    Dirichlet-multinomial, averaged over how strongly they scatter.
+def _scatter(rows: Floats, centre: Floats, size: Floats, out: Floats) -> None:
+    """Add to out (4,) the log likelihood ratios of counts that scatter around their centres, so strongly as
+    `CONCENTRATIONS` say, against counts that follow them: what these columns of the rows add, rows being of this size.
     """
-    n_kinds = len(CONCENTRATIONS)
-    out = np.zeros(n_kinds + 1)
     for i in range(len(rows)):
-        size, norm = rows[i].sum(), centre[i].sum()
-        if size < 0.5:
-            continue
-        for k in range(n_kinds):
-            out[k] += lgamma(CONCENTRATIONS[k]) - lgamma(size + CONCENTRATIONS[k])
         for j in range(rows.shape[1]):
             if rows[i, j] > 0.5:
-                p = centre[i, j] / norm
-                for k in range(n_kinds):
+                p = centre[i, j] / size[i]
+                for k in range(len(CONCENTRATIONS)):
                     part = CONCENTRATIONS[k] * p
                     out[k] += lgamma(rows[i, j] + part) - lgamma(part) - rows[i, j] * log(p)
-    return out.max() + log(np.exp(out - out.max()).mean())
 
 
 @njit(cache=True)
-def _of_block(b: int, moves: Moves, block: Ints, B: int) -> tuple[float, float]:
-    """For one block: evidence that the agents' moves differ beyond their codes, and that its codes' moves differ.
+def _ratios(b: int, moves: Moves, block: Ints, columns: Ints, B: int) -> Floats:
+    """(3, 4) log likelihood ratios of block b, as far as its moves to and from the blocks `columns`: that the agents'
+    moves differ beyond their codes, that its codes' moves out differ, and their moves in.
 
     An agent's centre is what its codes explain; a code's centre what the block does in the spells of its visits.
     """
-    inside, K, spells = np.flatnonzero(block == b), len(moves.share), moves.visits.shape[1]
-    agents, explained, cost = np.zeros((K, B)), np.zeros((K, B)), 0.0
+    inside, K, spells, n = np.flatnonzero(block == b), len(moves.share), moves.visits.shape[1], len(columns)
+    out, column = np.zeros((3, len(CONCENTRATIONS) + 1)), np.full(B, -1)
+    column[columns] = np.arange(n)
+    agents, explained, acted = np.zeros((K, n)), np.zeros((K, n)), np.zeros(K)
     for way in range(2):
-        rows, centre = np.zeros((len(inside), B)), np.zeros((len(inside), B))
-        pooled, total = np.zeros((spells, B)), np.zeros(spells)
+        rows, centre, size = np.zeros((len(inside), n)), np.zeros((len(inside), n)), np.zeros(len(inside))
+        pooled, total = np.zeros((spells, n)), np.zeros(spells)
         for i in range(len(inside)):
             c = inside[i]
             total += moves.visits[way, :, c]
+            size[i] = moves.visits[way, :, c].sum()
             for k in range(moves.starts[way, c], moves.starts[way, c + 1]):
                 t, y, d, x = moves.entries[way, k]
-                rows[i, block[d]] += x
-                pooled[t, block[d]] += x
-                if way == 0:
-                    agents[y, block[d]] += x
+                j = column[block[d]]
+                if j >= 0:
+                    rows[i, j] += x
+                    pooled[t, j] += x
+                    if way == 0:
+                        agents[y, j] += x
         for i in range(len(inside)):
             for t in range(spells):
                 often = moves.visits[way, t, inside[i]]
                 if often > 0:
-                    centre[i] += often / total[t] * pooled[t]
+                    for j in range(n):
+                        centre[i, j] += often / total[t] * pooled[t, j]
             if way == 0:
                 for y in range(K):
-                    explained[y] += moves.share[y, inside[i]] * rows[i]
-        cost += max(0.0, scatter(rows, centre))
-    return scatter(agents, explained), cost
+                    acted[y] += moves.share[y, inside[i]] * size[i]
+                    for j in range(n):
+                        explained[y, j] += moves.share[y, inside[i]] * rows[i, j]
+        _scatter(rows, centre, size, out[1 + way])
+        if n == B:
+            _normalise(size, out[1 + way])
+    _scatter(agents, explained, acted, out[0])
+    if n == B:
+        _normalise(acted, out[0])
+    return out
 
 
 @njit(cache=True)
+def _normalise(size: Floats, out: Floats) -> None:
+    """Add to out (4,) what all columns of rows of this size have in common."""
+    for x in size:
+        for k in range(len(CONCENTRATIONS)):
+            out[k] += lgamma(CONCENTRATIONS[k]) - lgamma(x + CONCENTRATIONS[k])
+
+
+@njit(cache=True)
+def ratios(moves: Moves, block: Ints, B: int) -> Floats:
+    """(B, 3, 4) log likelihood ratios of all blocks, of which their score is made. `block` (M + 1,) has the start's."""
+    out, columns = np.zeros((B, 3, len(CONCENTRATIONS) + 1)), np.arange(B)
+    for b in range(B):
+        out[b] = _ratios(b, moves, block, columns, B)
+    return out
+
+
+@njit(cache=True)
+def _evidence(ratios: Floats) -> float:
+    """The log Bayes factor that counts scatter: averaged over how strongly, not at all among it."""
+    return ratios.max() + log(np.exp(ratios - ratios.max()).mean())
+
+
+@njit(cache=True)
+def _value(ratios: Floats) -> float:
+    return _evidence(ratios[0]) - max(0.0, _evidence(ratios[1])) - max(0.0, _evidence(ratios[2]))
+
+
 def score(moves: Moves, block: Ints, B: int) -> Floats:
     """(2, B): what each block tells of the agents, and how far it is from closed. `block` (M + 1,) has the start's."""
-    out = np.zeros((2, B))
-    for b in range(B):
-        out[0, b], out[1, b] = _of_block(b, moves, block, B)
-    return out
+    agents, out, in_ = np.array([[_evidence(way) for way in one] for one in ratios(moves, block, B)]).T
+    return np.stack([agents, np.maximum(0, out) + np.maximum(0, in_)])
 
 
 @njit(cache=True)
@@ -205,19 +236,29 @@ def log_prior(parts: Ints, n_codes: int) -> float:
 
 
 @njit(cache=True)
-def rescored(moves: Moves, block: Ints, codes: Ints, left: int, each: Floats) -> Floats:
-    """What each block is worth after these codes were moved, out of block `left` among others."""
-    hit, each = np.zeros(len(each), np.bool_), each.copy()
-    hit[left] = True
+def rescored(moves: Moves, was: Ints, block: Ints, codes: Ints, known: Floats) -> tuple[Floats, float]:
+    """The ratios of all blocks after these codes went to other blocks, and what the score gains.
+
+    was, block  (M + 1,) the blocks before and after
+    known       (B, 3, 4) the ratios before
+    """
+    B, gain = len(known), 0.0
+    new, changed, hit = known.copy(), np.zeros(B, np.bool_), np.zeros(B, np.bool_)
     for c in codes:
-        hit[block[c]] = True
+        changed[was[c]] = changed[block[c]] = True
         for way in range(2):
             for k in range(moves.starts[way, c], moves.starts[way, c + 1]):
                 hit[block[moves.entries[way, k, 2]]] = True
-    for d in np.flatnonzero(hit):
-        gain, cost = _of_block(int(d), moves, block, len(each))
-        each[d] = gain - cost
-    return each
+    columns, all_ = np.flatnonzero(changed), np.arange(B)
+    for b in range(B):
+        if changed[b]:
+            new[b] = _ratios(b, moves, block, all_, B)
+        elif hit[b]:  # its codes are the same, so that the other columns are
+            new[b] += _ratios(b, moves, block, columns, B)
+            new[b] -= _ratios(b, moves, was, columns, B)
+        if hit[b] or changed[b]:
+            gain += _value(new[b]) - _value(known[b])
+    return new, gain
 
 
 def tidy(block: Labels) -> Ints:
@@ -264,7 +305,6 @@ def driven(block: Ints, side: Ints, n_blocks: int) -> float:
     return out
 
 
-def merge_gain(moves: Moves, part: Ints, each: Floats, a: int, b: int) -> float:
+def merge_gain(moves: Moves, part: Ints, known: Floats, a: int, b: int) -> float:
     """What the score gains where block a joins block b."""
-    new = rescored(moves, np.where(part == a, b, part), np.flatnonzero(part == a), a, each)
-    return float(new.sum() - each.sum())
+    return float(rescored(moves, part, np.where(part == a, b, part), np.flatnonzero(part == a), known)[1])

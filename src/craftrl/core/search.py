@@ -27,6 +27,7 @@ from craftrl.core.partition import (
     driven,
     log_prior,
     merge_gain,
+    ratios,
     rescored,
     score,
     tidy,
@@ -105,15 +106,14 @@ def climb(moves: Moves, block: Labels, rng: np.random.Generator, drives: bool = 
 
 
 class _Climb:
-    """A partition with the start's block, the last, and what each block is worth, while they are changed.
+    """A partition with the start's block, the last, and the ratios of its blocks, while they are changed.
 
     Each method changes them where that raises the score, and returns by how much.
     """
 
     def __init__(self, moves: Moves, part: Ints, rng: np.random.Generator, drives: bool) -> None:
         self.moves, self.part, self.rng, self.drives = moves, part, rng, drives
-        gain, cost = score(moves, part, int(part[-1]) + 1)
-        self.each: Floats = gain - cost
+        self.known: Floats = ratios(moves, part, int(part[-1]) + 1)
         self.far = squareform(pdist(moves.places))
         self.near = np.argsort(self.far, axis=1, kind="stable")[:, 1 : NEAR + 1]
         self.close = self.near[:, :CLOSE]
@@ -123,10 +123,11 @@ class _Climb:
         """Codes go one by one to blocks near by, in turns, until none moves."""
         gain, more = 0.0, 1.0
         while more > GAIN:
-            each = np.append(self.each, 0.0)  # with one empty block
-            free = np.arange(len(each)) != self.part[-1]  # the start stays alone
-            each, more = _sweep(self.moves, self.part, each, self.rng.permutation(len(self.part) - 1), free, self.close)
-            self._take(self.part, each)
+            known = _with_empty(self.known)
+            free = np.arange(len(known)) != self.part[-1]  # the start stays alone
+            order = self.rng.permutation(len(self.part) - 1)
+            known, more = _sweep(self.moves, self.part, known, order, free, self.close)
+            self._take(self.part, known)
             gain += more
         return gain
 
@@ -134,14 +135,14 @@ class _Climb:
         """Blocks merge while that hides less of what is driven than it gains, the best first."""
         total, before = 0.0, -1.0
         while total > before:
-            before, tries, part, each = total, [], self.part, self.each
-            prior = self._prior(part, len(each))
+            before, tries, part, known = total, [], self.part, self.known
+            prior = self._prior(part, len(known))
             for a, b in self._pairs():
-                after = self._prior(np.where(part == a, b, part), len(each))
-                gain = merge_gain(self.moves, part, each, a, b) + after - prior
+                after = self._prior(np.where(part == a, b, part), len(known))
+                gain = merge_gain(self.moves, part, known, a, b) + after - prior
                 if gain > GAIN:
                     tries.append((gain, a, b))
-            touched = np.zeros(len(each), bool)
+            touched = np.zeros(len(known), bool)
             for gain, a, b in sorted(tries, reverse=True):
                 if touched[a] or touched[b]:
                     continue
@@ -155,48 +156,48 @@ class _Climb:
                         others = self.moves.entries[way, self.moves.starts[way, c] : self.moves.starts[way, c + 1], 2]
                         touched[part[others]] = True
                 touched[[a, b]] = True
-                each = rescored(self.moves, joined, codes, a, each)
+                known, _ = rescored(self.moves, part, joined, np.flatnonzero(part == a), known)
                 part, total = joined, total + gain - hidden
-            self._take(part, each)
+            self._take(part, known)
         return total
 
     def split(self) -> float:
         """Each block is divided once, if that gains more or shows what is driven."""
         names = np.unique(self.part[:-1])
-        total = sum(self._divide((int(b), len(self.each))) for b in names)
-        self._take(self.part, self.each)
+        total = sum(self._divide((int(b), len(self.known))) for b in names)
+        self._take(self.part, self.known)
         return total
 
     def divide_anew(self) -> float:
         """Two neighbours are divided anew: each may have a half of what is one state."""
         total = sum(self._divide(pair) for pair in self._pairs())
-        self._take(self.part, self.each)
+        self._take(self.part, self.known)
         return total
 
     def _divide(self, blocks: tuple[int, int]) -> float:
         """Divide the codes of two blocks, the second of which may be a new one, in the best way found."""
         a, b = blocks
-        inside, new = np.flatnonzero((self.part == a) | (self.part == b)), b == len(self.each)
+        inside, new = np.flatnonzero((self.part == a) | (self.part == b)), b == len(self.known)
         key = ("split" if new else "divide anew", inside.tobytes())
         if key in self.tried or len(inside) < 2:
             return 0.0
-        each = np.append(self.each, 0.0) if new else self.each
-        before = float(each.sum()) + self._prior(self.part, len(each))
-        free, tries = np.isin(np.arange(len(each)), blocks), []
+        known = _with_empty(self.known) if new else self.known
+        prior = self._prior(self.part, len(known))
+        free, tries = np.isin(np.arange(len(known)), blocks), []
         for i, half in enumerate(_apart(self.moves, inside)):
             other = self.part.copy()
             other[inside] = np.where(half, b, a)
-            value = rescored(self.moves, other, inside, a, each)
-            tries.append((float(value.sum()) + self._prior(other, len(each)), -i, other, value))
-        for _, _, other, value in sorted(tries, key=lambda item: item[:2], reverse=True)[:TRIES]:
-            value = self._swept(other, value, inside, free, self.close)
+            after, gain = rescored(self.moves, self.part, other, inside, known)
+            tries.append((gain + self._prior(other, len(known)) - prior, -i, other, after))
+        for gain, _, other, after in sorted(tries, key=lambda item: item[:2], reverse=True)[:TRIES]:
+            after, more = self._swept(other, after, inside, free, self.close)
             if len(np.unique(other[inside])) < 2:
                 continue
-            gain = float(value.sum()) + self._prior(other, len(each)) - before
+            gain += more
             if new:
                 gain += self._driven(self.part, inside, other[inside] == b)
             if gain > GAIN:
-                self.part, self.each = other, value
+                self.part, self.known = other, after
                 return gain
         self.tried.add(key)
         return 0.0
@@ -216,29 +217,32 @@ class _Climb:
                 first = np.sort(np.unique(self.part[nearest], return_index=True)[1])
                 options[c] = np.resize(nearest[first[:CLOSE]], options.shape[1])
             other[inside] = self.part[options[inside, 0]]
-            free = ~np.isin(np.arange(len(self.each)), (a, self.part[-1]))
-            value = rescored(self.moves, other, inside, int(a), self.each)
-            value = self._swept(other, value, inside, free, options)
-            gain = float(value.sum() - self.each.sum())
-            gain += self._prior(other, len(value)) - self._prior(self.part, len(value))
+            free = ~np.isin(np.arange(len(self.known)), (a, self.part[-1]))
+            after, gain = rescored(self.moves, self.part, other, inside, self.known)
+            gain += self._prior(other, len(after)) - self._prior(self.part, len(after))
+            after, more = self._swept(other, after, inside, free, options)
+            gain += more
             if gain > GAIN:
-                self.part, self.each, total = other, value, total + gain
-        self._take(self.part, self.each)
+                self.part, self.known, total = other, after, total + gain
+        self._take(self.part, self.known)
         return total
 
-    def _swept(self, part: Ints, each: Floats, codes: Ints, free: NDArray[np.bool_], options: Ints) -> Floats:
-        """These codes go to free blocks until none moves. Changes `part`; returns what each block is then worth."""
-        gained = 1.0
-        while gained > GAIN:
-            each, gained = _sweep(self.moves, part, each, self.rng.permutation(codes), free, options)
-        return each
+    def _swept(
+        self, part: Ints, known: Floats, codes: Ints, free: NDArray[np.bool_], options: Ints
+    ) -> tuple[Floats, float]:
+        """These codes go to free blocks until none moves. Changes `part`; returns its ratios and what was gained."""
+        total, more = 0.0, 1.0
+        while more > GAIN:
+            known, more = _sweep(self.moves, part, known, self.rng.permutation(codes), free, options)
+            total += more
+        return known, total
 
-    def _take(self, part: Ints, each: Floats) -> None:
+    def _take(self, part: Ints, known: Floats) -> None:
         """Number the blocks that have codes without gaps, the start's last."""
         names = np.append(np.unique(part[:-1]), part[-1])
-        number = np.full(len(each), -1)
+        number = np.full(len(known), -1)
         number[names] = np.arange(len(names))
-        self.part, self.each = number[part], each[names]
+        self.part, self.known = number[part], known[names]
 
     def _pairs(self) -> list[tuple[int, int]]:
         """Blocks with codes that are near each other."""
@@ -276,27 +280,32 @@ def _apart(moves: Moves, inside: Ints) -> list[NDArray[np.bool_]]:
     return [half for half in found if 0 < half.sum() < len(inside)]
 
 
+def _with_empty(known: Floats) -> Floats:
+    """The ratios with those of one more block, which is empty."""
+    return np.concatenate([known, np.zeros_like(known[:1])])
+
+
 @njit(cache=True)
 def _sweep(
-    moves: Moves, block: Ints, each: Floats, order: Ints, free: NDArray[np.bool_], options: Ints
+    moves: Moves, block: Ints, known: Floats, order: Ints, free: NDArray[np.bool_], options: Ints
 ) -> tuple[Floats, float]:
     """Each code in turn goes to the free block of one of its options, where the score is best. Changes `block`.
 
-    options (M, k) are codes. Returned are what each block is then worth, and what was gained.
+    options (M, k) are codes. Returned are the ratios that the blocks then have, and what was gained.
     """
-    gained, parts, M = 0.0, connected_parts(moves, block, len(each)), len(block) - 1
+    gained, parts, M, was = 0.0, connected_parts(moves, block, len(known)), len(block) - 1, block.copy()
     for i in range(len(order)):
         c = order[i : i + 1]
         a = block[c[0]]
         if not free[a]:
             continue
-        best, where, kept, left, allowed = GAIN, a, each, parts, np.zeros_like(free)
+        best, where, kept, left, allowed = GAIN, a, known, parts, np.zeros_like(free)
         for d in options[c[0]]:
             allowed[block[d]] = free[block[d]]
         allowed[a] = False
         for b in np.flatnonzero(allowed):
             block[c] = b
-            new = rescored(moves, block, c, a, each)
+            new, gain = rescored(moves, was, block, c, known)
             block[c] = a
             after = parts.copy()
             after[a] -= 1
@@ -305,10 +314,10 @@ def _sweep(
                 if d >= 0:
                     after[a] += block[d] == a
                     after[b] -= block[d] == b
-            gain = new.sum() - each.sum() + log_prior(after, M) - log_prior(parts, M)
+            gain += log_prior(after, M) - log_prior(parts, M)
             if gain > best:
                 best, where, kept, left = gain, b, new, after
         if where != a:
-            block[c] = where
-            parts, each, gained = left, kept, gained + best
-    return each, gained
+            block[c] = was[c] = where
+            parts, known, gained = left, kept, gained + best
+    return known, gained

@@ -31,6 +31,7 @@ from craftrl.core.partition import (
     count_moves,
     driven,
     merge_gain,
+    ratios,
     score,
     tidy,
     with_start,
@@ -321,8 +322,8 @@ def _merges(now: _Settled) -> Iterator[tuple[Labels, float]]:
     if B < 2:
         return
     part = with_start(now.owner)
-    each = np.subtract(*score(now.moves, part, B + 1))
-    costs = [-merge_gain(now.moves, part, each, b, a) for a in range(B) for b in range(a + 1, B)]
+    known = ratios(now.moves, part, B + 1)
+    costs = [-merge_gain(now.moves, part, known, b, a) for a in range(B) for b in range(a + 1, B)]
     tree = linkage(np.maximum(costs, 0.0), "average")
     block, names = np.arange(B), [[s] for s in range(B)]
     for a, b, _, _ in tree:
@@ -330,4 +331,4 @@ def _merges(now: _Settled) -> Iterator[tuple[Labels, float]]:
         block[names[-1]] = min(block[names[-1]])
         joined = tidy(block)
         gain, cost = score(now.moves, with_start(joined[now.owner]), int(joined.max()) + 2).sum(axis=1)
-        yield joined, float(each.sum() - gain + cost)
+        yield joined, now.score - float(gain - cost)
