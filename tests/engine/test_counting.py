@@ -13,6 +13,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, softplus_table
 from craftrl.engine import counting, kernels
 from craftrl.engine.packing import Part, View, pack_coordinates, pack_functions
+from craftrl.oracles.starts import one_start_test
 
 GRID = Grid.from_bounds(1.0, 0.2)
 GRIDS = [GRID, *(Grid.from_bounds(*bounds) for bounds in ((1.0, 0.5), (1.0, 0.49), (0.3, 0.01), (0.05, 0.001)))]
@@ -162,6 +163,16 @@ def test_halves_are_each_agents_own_and_split_neighbours():
     assert np.array_equal(sum(both), counter.pairs(View(1), View(2)))
 
 
+def test_what_the_first_observation_adds_is_measured_in_nats():
+    """Both agents' first bits are fair; one repeats them, the other does the opposite."""
+    first = np.arange(400) % 2
+    tau = TrajectoryDataset.from_arrays([np.stack([first, first ^ k], axis=1)[..., None] for k in (0, 1)])
+    test = one_start_test(CoordinateOracle().prepare(tau))
+    assert (test.added, test.total) == (pytest.approx(np.log(2), abs=0.02), pytest.approx(np.log(2), abs=0.02))
+    assert test.several
+    assert not test.agents_differ
+
+
 # -- encoders and coordinates that are not what they should be --------------------------------------------------------
 
 THREES = TrajectoryDataset.from_arrays([np.full((70, 2, 3), 3), np.zeros((5, 2, 3), dtype=int)])
@@ -181,6 +192,14 @@ THREES = TrajectoryDataset.from_arrays([np.full((70, 2, 3), 3), np.zeros((5, 2, 
 def test_values_that_are_none_are_refused(function, message):
     with pytest.raises(InvalidDataError, match=message):
         FiniteOracle([lambda x: x[:, 0] // 3, function]).prepare(THREES)
+
+
+def test_encoders_of_another_step_are_read_off_the_observations():
+    tau = random_bits((9, 3, 4), (9, 3, 4))
+    oracle = FiniteOracle(lambda h: [lambda x: x[:, h], lambda x: x[:, 0]])
+    prepared, phi = oracle.prepare(tau), oracle.encoder(2, 0, np.arange(2))
+    assert np.array_equal(prepared.read(phi, 2), tau.at(2)[:, 2])
+    assert np.array_equal(prepared.read(phi, 3), tau.at(3)[:, 2])
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64])

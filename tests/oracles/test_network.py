@@ -16,6 +16,7 @@ from craftrl.core.oracle import CheckablePairFunction
 from craftrl.envs import PixelsExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network import NeuralOracle, Training, TrainingError
+from craftrl.oracles.network import encoder as encoder_of
 from craftrl.oracles.network import frames as frames_of
 from craftrl.oracles.network import training as loop
 from craftrl.oracles.network.encoder import deciding
@@ -91,6 +92,15 @@ def test_the_encoder_names_states_of_new_videos_as_it_reads_those_it_learned_fro
     assert nothing.loss == 0
     by_heart = np.random.default_rng(0).integers(2, size=(600, 1)) * np.ones(4, dtype=int)  # a state a trajectory
     assert network.fit_encoder(by_heart, 2).loss > 0.7  # which others do not predict
+
+
+def test_rare_states_keep_their_prototypes_where_there_are_too_many(learned, monkeypatch):
+    _, network, _ = learned
+    monkeypatch.setattr(encoder_of, "MAX_PROTOTYPES", 60)
+    labels = (np.arange(2400).reshape(600, 4) % 100 == 0).astype(int)  # 24 of 2400 observations
+    head = network.fit_encoder(labels, 2).encoder.head
+    assert sum(head.counts) == 60
+    assert head.counts[1] >= 16
 
 
 def test_what_decides_lies_where_the_agents_figure_is(learned):
