@@ -12,7 +12,7 @@ import numpy as np
 
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, Collection, GymWorld, MarkovPolicy, PixelsExBMDP, collect, record
-from craftrl.planning import Episode, Grounding, Plan, StateGraph
+from craftrl.planning import Episode, Grounding, Plan, Planner, StateGraph
 
 __all__ = ["Bench", "bits", "fitted", "frames", "make_bits", "stacked", "unfitted"]
 
@@ -135,13 +135,13 @@ class Bench:
         return found
 
     @cached_property
-    def played(self) -> tuple[StateGraph, Episode]:
-        """Moves in images, and an episode in which one of them was planned and made."""
+    def played(self) -> tuple[Planner, Episode]:
+        """A planner on images, and an episode in which a move was planned and made."""
         model, tau = self.network
         graph = StateGraph.from_model(model, tau, min_share=0.0)
         s, t = (int(nodes[0]) for nodes in sum(graph.counts).nonzero())
         plan, seen = Plan(frozenset({t}), (s, t), (0,), 1.0), (tau.at(1)[0], tau.at(2)[0])
-        return graph, Episode((s, t), (s, t), (0,), (plan,), (), "reached", "", seen)
+        return Planner(model, Grounding(graph, 1)), Episode((s, t), (s, t), (0,), (plan,), (), "reached", "", seen)
 
     @property
     def gym_world(self) -> GymWorld:

@@ -19,12 +19,13 @@ SIDE = 288  # where the graph begins
 
 @pytest.fixture(scope="module")
 def played():
-    """Moves, portraits and an episode from the centre to the lower right corner."""
+    """Moves, portraits, a planner, the videos, and an episode from the centre to the lower right corner."""
     model, (tau, _) = ExactModel(), videos()
     moves = StateGraph.from_model(model, tau)
     grounding = Grounding(moves, 4)
     explore(Grid(), model, grounding, steps=300)
-    return moves, portraits(model, tau, moves), Planner(model, grounding).run(Grid(), 8, seed=0, keep=True)
+    planner = Planner(model, grounding, learn=False)
+    return moves, portraits(model, tau, moves), planner, tau, planner.run(Grid(), 8, seed=0, keep=True)
 
 
 def where(picture, colour):
@@ -34,7 +35,7 @@ def where(picture, colour):
 
 
 def test_portraits_show_what_a_state_is_and_blur_the_rest(played):
-    _, faces, _ = played
+    faces = played[1]
     for cell in range(9):
         row, column = divmod(cell, 3)
         red = faces[cell, ..., 0]
@@ -44,7 +45,7 @@ def test_portraits_show_what_a_state_is_and_blur_the_rest(played):
 
 
 def test_the_graph_lies_as_the_frames_do(played):
-    moves, faces, _ = played
+    moves, faces, *_ = played
     graph = GraphPicture(moves, 340, 288, faces)
     for cell in range(9):
         marked = graph.drawn(Moment(None, cell))
@@ -79,8 +80,8 @@ def test_states_of_single_steps_lie_from_left_to_right():
 
 
 def test_the_plan_and_the_goal_stand_out_and_the_marker_moves(played):
-    moves, faces, episode = played
-    frames = list(plan_frames(episode, moves, portraits=faces))
+    _, _, planner, tau, episode = played
+    frames = list(plan_frames(episode, planner, tau))
     assert len(frames) == 12 * 2 + 18  # two steps of a second, and the end
     graphs = [image[:SIDE, SIDE:] for image in (frames[0], frames[12], frames[-1])]
     places = [where(graph, BLUE) for graph in graphs]
@@ -95,12 +96,12 @@ def test_the_plan_and_the_goal_stand_out_and_the_marker_moves(played):
 
 
 def test_a_surprise_is_red_and_named(played):
-    moves, faces, episode = played
+    _, _, planner, tau, episode = played
     other = next(node for node in (3, 1) if node not in episode.nodes)
     first = dataclasses.replace(episode.plans[0], nodes=(CENTRE, other, *episode.plans[0].nodes[2:]))
     then = dataclasses.replace(episode.plans[0], nodes=episode.plans[0].nodes[1:], actions=episode.plans[0].actions[1:])
     surprised = dataclasses.replace(episode, plans=(first, then), surprises=(2,))
-    frames = list(plan_frames(surprised, moves, portraits=faces))
+    frames = list(plan_frames(surprised, planner, tau))
     assert where(frames[0][:SIDE, SIDE:], RED) is None
     assert where(frames[12][:SIDE, SIDE:], RED) is not None
     assert where(frames[12][SIDE:], RED) is not None  # in the line below
@@ -108,8 +109,8 @@ def test_a_surprise_is_red_and_named(played):
 
 
 def test_a_gif_is_written_whole_with_its_colours(played, tmp_path):
-    moves, faces, episode = played
-    write_plan(tmp_path / "plan.gif", [episode, episode], moves, portraits=faces, action_names=["up"])
+    _, _, planner, tau, episode = played
+    write_plan(tmp_path / "plan.gif", [episode, episode], planner, tau, action_names=["up"])
     with Image.open(tmp_path / "plan.gif") as image:
         assert image.size == (SIDE + 340, SIDE + 30)
         shown = np.asarray(image.convert("RGB"))
@@ -126,16 +127,15 @@ def test_a_gif_is_written_whole_with_its_colours(played, tmp_path):
             "A video needs images",
         ),
         (lambda one: {"episodes": []}, "must be an episode to draw"),
-        (lambda one: {"graph": None}, "graph must be a StateGraph"),
-        (lambda one: {"portraits": np.zeros((3, 6, 6, 3))}, "portraits must be"),
-        (lambda one: {"grounded": np.ones(2, bool)}, "grounded must be"),
+        (lambda one: {"planner": None}, "planner must be a Planner"),
+        (lambda one: {"tau": np.zeros((3, 6, 6, 3))}, "tau must be a TrajectoryDataset"),
         (lambda one: {"action_names": "up"}, "action_names must be a list of texts"),
         (lambda one: {"path": "plan.png"}, r"NAME\.mp4 or NAME\.mkv or NAME\.gif"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(played, tmp_path, monkeypatch, given, sentence):
     monkeypatch.chdir(tmp_path)
-    moves, _, episode = played
+    _, _, planner, _, episode = played
     with pytest.raises((InvalidDataError, InvalidParameterError), match=sentence):
-        write_plan(**{"path": "plan.gif", "episodes": episode, "graph": moves, **given(episode)})
+        write_plan(**{"path": "plan.gif", "episodes": episode, "planner": planner, **given(episode)})
     assert not list(tmp_path.iterdir())

@@ -145,18 +145,10 @@ def plan(
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
     if out is not None:
-        from craftrl.deploy.plan_video import portraits, write_plan
+        from craftrl.deploy import write_plan
 
-        write_plan(
-            out,
-            ran,
-            graph,
-            goals=[one for one in goals for _ in range(episodes)],
-            portraits=portraits(learned, tau, graph),
-            grounded=known.grounded,
-            action_names=names,
-            overwrite=force,
-        )
+        played = [one for one in goals for _ in range(episodes)]
+        write_plan(out, ran, planner, tau, goals=played, action_names=names, overwrite=force)
         print(f"Written to {out}")
 
 

@@ -18,7 +18,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.deploy.video import Bytes, check_images, check_video, enlarged, in_colour, on_paper, write_video
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.figures import BLUE, GREEN, ORANGE
-from craftrl.planning.acting import Episode
+from craftrl.planning.acting import Episode, Planner
 from craftrl.planning.graph import StateGraph
 
 RED = "#c1121f"  # far from the orange of plans
@@ -60,39 +60,37 @@ class Moment:
 def write_plan(
     path: str | os.PathLike[str],
     episodes: Episode | Sequence[Episode],
-    graph: StateGraph,
+    planner: Planner,
+    tau: TrajectoryDataset | None = None,
     *,
     goals: Sequence[frozenset[int]] = (),
-    portraits: NDArray[Any] | None = None,
-    grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
     overwrite: bool = False,
 ) -> None:
-    """Write episodes that a `Planner` ran with `keep=True`, one after the other, to a GIF or a video.
+    """Write episodes that a planner ran with `keep=True`, one after the other, to a GIF or a video.
 
-    On the right are all states that the videos show. Blue is the likeliest state now, orange the plan from here on,
-    green the goal, red a surprise: a state other than the planned one.
+    On the right are all states that the videos show, moves that no action is known to make paler. Blue is the likeliest
+    state now, orange the plan from here on, green the goal, red a surprise: a state other than the planned one.
 
+    planner       that ran them
+    tau           videos, of which the mean frame of each state is drawn into the graph where there is room
     goals         the nodes that each episode looked for; by default those of its plans
-    portraits     what each state looks like, as `portraits` gives it; drawn into the graph where there is room
-    grounded      which moves some action is known to make (`Grounding.grounded`); the others are paler
     action_names  what the line below calls the actions; by default their numbers
     overwrite     whether a file that is there already is replaced
     """
     check_video(path, overwrite)
-    write_video(path, plan_frames(episodes, graph, goals, portraits, grounded, action_names), FPS)
+    write_video(path, plan_frames(episodes, planner, tau, goals, action_names), FPS)
 
 
 def plan_frames(
     episodes: Episode | Sequence[Episode],
-    graph: StateGraph,
+    planner: Planner,
+    tau: TrajectoryDataset | None = None,
     goals: Sequence[frozenset[int]] = (),
-    portraits: NDArray[Any] | None = None,
-    grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
 ) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
-    check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
+    check_kind("planner", planner, Planner, "a Planner")
     played = [episodes] if isinstance(episodes, Episode) else episodes
     _check_list("episodes", played, Episode, "episodes")
     _check_list("goals", goals, (set, frozenset), "sets of nodes")
@@ -105,16 +103,11 @@ def plan_frames(
                 "An episode to draw must hold its observations; this one does not; run the planner with keep=True."
             )
         check_images(np.shape(episode.observations[0]))
-    image = "one image for each state, as craftrl.deploy.plan_video.portraits makes them"
-    for name, array, what, axes, length in (
-        ("portraits", portraits, image, 4, graph.n),
-        ("grounded", grounded, "yes or no of each move, as Grounding.grounded", 1, len(graph.edges)),
-    ):
-        if array is not None and (np.ndim(array) != axes or len(array) != length or array.dtype.kind not in "biuf"):
-            raise InvalidDataError(f"{name} must be {what} ({length}); {quoted(array)} was given.")
+    graph = planner.grounding.graph
+    faces = None if tau is None else portraits(planner.model, tau, graph)
     height = max(_seen(episode.observations[0]).shape[0] for episode in played)
     needed = [node for e in played for node in chain(e.nodes, *(plan.nodes for plan in e.plans)) if node >= 0]
-    drawing = GraphPicture(graph, GRAPH, height, portraits, grounded, needed)
+    drawing = GraphPicture(graph, GRAPH, height, faces, planner.grounding.grounded, needed)
     for episode, goal in zip_longest(played, goals[: len(played)]):
         moments = list(_moments(episode, goal))
         for k, (now, then) in enumerate(zip_longest(moments, moments[1:]), start=1):
@@ -142,6 +135,7 @@ def portraits(model: Any, tau: TrajectoryDataset, graph: StateGraph, n: int = SA
 
     What the state decides is sharp in it, and what it does not is blurred.
     """
+    check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     total, count = np.zeros((graph.n, *tau.obs_shape)), np.zeros(graph.n)
     first = (tau.agent_slice(k).start for k in range(tau.K))
     rows = np.concatenate([start + np.arange(min(-(-n // tau.K), m)) for start, m in zip(first, tau.counts)])

@@ -34,7 +34,9 @@ class StateObservation(gymnasium.Wrapper):  # type: ignore[name-defined]
         self.model = model
         self.keep = keep
         self.h = 0
-        states = gymnasium.spaces.Discrete(_number_of_states(model))
+        total = getattr(model, "n_states_total_", None)
+        most = int(total) if total is not None else max(1, *(int(n) for n in getattr(model, "n_states_", [1])))
+        states = gymnasium.spaces.Discrete(most)
         both = {"state": states, "observation": space}
         self.observation_space = gymnasium.spaces.Dict(both) if keep else states
 
@@ -56,9 +58,3 @@ class StateObservation(gymnasium.Wrapper):  # type: ignore[name-defined]
             )
         state = int(self.model.encode(np.asarray(x)[None], self.h)[0])
         return {"state": state, "observation": x} if self.keep else state
-
-
-def _number_of_states(model: Learner) -> int:
-    """The most states that its encoders can name."""
-    total = getattr(model, "n_states_total_", None)
-    return int(total) if total is not None else max(1, *(int(n) for n in getattr(model, "n_states_", [1])))
