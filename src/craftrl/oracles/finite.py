@@ -257,7 +257,7 @@ class PreparedCounting(PreparedOracle):
         for h, (i, j) in enumerate(pairs, start=1):
             before = after if i == last else self.values(h, i)
             last, after = j, self.values(h + 1, j)
-            cells.append(paired(before, after, V))
+            cells.append(paired(before, after, V).astype(np.min_scalar_type(-V * V)))  # a byte, as a rule
         counts = np.stack([crossed(cell, self.tau.agent, sizes=(V * V, K)) for cell in cells])
         tables, fixed = best_bins(counts, grid)
         loss = fixed.sum(axis=1) / FIXED_POINT / np.maximum(counts.sum(axis=(1, 2)), 1)
