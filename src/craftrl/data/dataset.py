@@ -144,8 +144,10 @@ class TrajectoryDataset:
         return cls.of([x[None] for own in given for x in own], agent).checked()
 
     @classmethod
-    def of(cls, blocks: Sequence[NDArray[Any]], agent: Ints, lengths: ArrayLike | None = None) -> TrajectoryDataset:
-        """Observations of several trajectories each, (m, steps, *obs), and whose they are, in rising order."""
+    def of(
+        cls, blocks: Sequence[NDArray[Any]], agent: Ints | None = None, lengths: ArrayLike | None = None
+    ) -> TrajectoryDataset:
+        """Observations of several trajectories each, (m, steps, *obs); whose each is, in rising order, or one agent's."""
         if not blocks or any(x.ndim < 2 or x.shape[1] == 0 for x in blocks):
             raise InvalidDataError(
                 "Each episode must hold at least one observation; an empty one was given; leave it out."
@@ -158,10 +160,11 @@ class TrajectoryDataset:
                 f"There must be one length in 1..{steps.max()} for each of the {len(block)} trajectories; "
                 f"{quoted(lengths)} was given."
             )
+        owner = np.zeros(len(block), dtype=np.int64) if agent is None else agent[block]
         frames = Frames([x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in blocks])
         before = np.cumsum(many) - many
         first = (np.arange(len(block)) - before[block]) * steps[block]
-        return cls(frames, block, first, ends, agent[block], int(steps.max()))
+        return cls(frames, block, first, ends, owner, int(steps.max()))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> TrajectoryDataset:

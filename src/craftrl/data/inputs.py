@@ -61,9 +61,9 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
     if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
         raise InvalidDataError("A dataset knows its agents; leave out the labels, or give arrays with labels.")
     if isinstance(x, (list, tuple)) and plain_array(x) is None:
-        tau = _of_one([as_observations(own, f"trajectory {i}")[None] for i, own in enumerate(x)])
+        tau = TrajectoryDataset.of([as_observations(own, f"trajectory {i}")[None] for i, own in enumerate(x)])
     else:
-        tau = _of_one([as_block(x, "all trajectories")])
+        tau = TrajectoryDataset.of([as_block(x, "all trajectories")])
     names, label = _labels(agent, tau.n)
     rows = np.argsort(label, kind="stable")
     return Grouped(tau.like(rows, label[rows], tau.H, names).checked(), rows)
@@ -78,8 +78,8 @@ def as_trajectories(x: Any, obs_ndim: int) -> TrajectoryDataset:
         return _without_labels(x)
     array = plain_array(x)
     if isinstance(x, (list, tuple)) and (array is None or array.ndim != obs_ndim + 2):
-        return _of_one([as_observations(own, "a trajectory")[None] for own in _episodes(x, obs_ndim)])
-    return _of_one([as_block(x, "all trajectories")])
+        return TrajectoryDataset.of([as_observations(own, "a trajectory")[None] for own in _episodes(x, obs_ndim)])
+    return TrajectoryDataset.of([as_block(x, "all trajectories")])
 
 
 def as_padded(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -110,10 +110,8 @@ def _without_labels(x: Any) -> TrajectoryDataset:
             "Trajectories must be an array with agent labels, a list with one array per agent, a TrajectoryDataset, or "
             f"the path of one; {type(x).__name__} was given."
         )
-    firsts = [plain_array(own[0]) if isinstance(own, (list, tuple)) and own else None for own in x]
-    if firsts and all(first is not None and first.ndim > 0 for first in firsts):
-        return TrajectoryDataset.from_episodes(x)
-    return TrajectoryDataset.from_arrays(x)
+    listed = all(isinstance(own, (list, tuple)) for own in x)
+    return TrajectoryDataset.from_episodes(x) if listed else TrajectoryDataset.from_arrays(x)
 
 
 def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
@@ -129,11 +127,6 @@ def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
                 f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; {quoted(part)} was "
                 "given."
             )
-
-
-def _of_one(blocks: list[NDArray[Any]]) -> TrajectoryDataset:
-    """Blocks (m, steps, *obs) as if they were one agent's."""
-    return TrajectoryDataset.of(blocks, np.zeros(len(blocks), dtype=np.int64))
 
 
 def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
