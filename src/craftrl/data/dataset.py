@@ -147,7 +147,7 @@ class TrajectoryDataset:
     def of(
         cls, blocks: Sequence[NDArray[Any]], agent: Ints | None = None, lengths: ArrayLike | None = None
     ) -> TrajectoryDataset:
-        """Observations of several trajectories each, (m, steps, *obs); whose each is, in rising order, or one agent's."""
+        """Observations of several trajectories each, (m, steps, *obs), and whose each is, in rising order."""
         if not blocks or any(x.ndim < 2 or x.shape[1] == 0 for x in blocks):
             raise InvalidDataError(
                 "Each episode must hold at least one observation; an empty one was given; leave it out."
