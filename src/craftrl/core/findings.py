@@ -111,8 +111,9 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "More trajectories help, and so does relabel=True, the default, which reads states off each encoder.",
     ),
     "no evidence": (
-        "No states were told apart: nothing in the observations moves by what the agents choose ({nats:.0f} nats of "
-        "evidence). The agents act too much alike, or too little was recorded.",
+        "No states were told apart: what the log-odds tell of the agents does not show in how states follow one "
+        "another ({nats:.0f} nats of evidence). Too little was recorded, or recordings differ in what does not move, "
+        "such as the light.",
         "Record more trajectories, or agents that differ more.",
     ),
     "embedding holds little": (
