@@ -210,17 +210,16 @@ class _Lines:
         """The plan from where episodes start; where there is none, how near one comes, and an error unless acting."""
         from craftrl.planning import UnreachableGoal, plan_path
 
-        def path(plan: Plan) -> str:
-            return self.path(plan.nodes, plan.actions)
-
         try:
             plan = plan_path(known, start, goals, by=by)
             likely = f" ({_count(len(plan), 'move')}, probability {plan.probability:.2f})"
-            print(f"Plan: {path(plan) + likely if plan.actions else 'nothing to do, this is the goal.'}", flush=True)
+            print(
+                f"Plan: {self.path(plan) + likely if plan.actions else 'nothing to do, this is the goal.'}", flush=True
+            )
         except UnreachableGoal as error:
             if error.nearest is not None and error.nearest != start:
-                near = plan_path(known, start, {error.nearest}, by=by)
-                print(f"As near as labels lead: {path(near)}", flush=True)
+                near = self.path(plan_path(known, start, {error.nearest}, by=by))
+                print(f"As near as labels lead: {near}", flush=True)
             if not acting or not error.missing:
                 raise
             warnings.warn(str(error), AssumptionWarning, stacklevel=2)
@@ -230,14 +229,15 @@ class _Lines:
         h, state = self.graph.name(node) if node >= 0 else (None, "?")
         return str(state) if h is None else f"{h}:{state}"
 
-    def path(self, nodes: Sequence[int], actions: Sequence[int], surprises: Sequence[int] = ()) -> str:
+    def path(self, way: Plan | Episode) -> str:
         """As in 0 -up-> 7 -left-> 2; an exclamation mark after a state that was a surprise."""
-        named = [self.names[a] if a < len(self.names) else str(a) for a in actions]
-        moves = enumerate(zip(named, nodes[1:]), start=2)
+        surprises = getattr(way, "surprises", ())
+        named = [self.names[a] if a < len(self.names) else str(a) for a in way.actions]
+        moves = enumerate(zip(named, way.nodes[1:]), start=2)
         parts = [f"-{a}-> {self.state(node)}{'!' if h in surprises else ''}" for h, (a, node) in moves]
         if len(parts) > LONGEST:
             parts = [*parts[: LONGEST // 2], f"... {len(parts) - LONGEST} more ...", *parts[-(LONGEST // 2) :]]
-        return " ".join([f"state {self.state(nodes[0])}", *parts])
+        return " ".join([f"state {self.state(way.nodes[0])}", *parts])
 
     def episode(self, episode: Episode) -> str:
         """What happened, and how it ended."""
@@ -251,7 +251,7 @@ class _Lines:
         else:
             end = f"goal not confirmed: state {self.state(read)} was read where {self.state(likely)} is likelier"
         surprises = f", {_count(len(episode.surprises), 'surprise')} (!)" if episode.surprises else ""
-        return f"{self.path(episode.nodes, episode.actions, episode.surprises)}; {end}{surprises}."
+        return f"{self.path(episode)}; {end}{surprises}."
 
 
 def _count(n: int, what: str) -> str:
