@@ -103,6 +103,8 @@ def test_where_actions_slip_a_distribution_is_kept():
     assert g.outcomes(0).successors.tolist() == [1, 2, 3]
     np.testing.assert_allclose(g.outcomes(0).chance[0], [0.8, 0.15, 0.05], atol=0.03)
     assert g.grounded.tolist() == [True, False, False]  # what happens by slipping is not done on purpose
+    either = grounding(*[(0, 0, successor) for successor in [1, 2] * 10], deterministic=False)
+    assert either.grounded.tolist() == [True, True, False]
     assert g.contradiction == ""
 
 

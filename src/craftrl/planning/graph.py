@@ -203,8 +203,11 @@ class StateGraph:
     def successors(self, node: int) -> NDArray[np.int64]:
         """The nodes that were seen to follow this one, sorted."""
         check_whole("node", node, 0, self.n - 1)
-        start, stop = self.total.indptr[int(node) : int(node) + 2].tolist()
-        return self.total.indices[start:stop].astype(np.int64)
+        return self.edges[self.rows(int(node)), 1]
+
+    def rows(self, node: int) -> slice:
+        """Where the moves out of a node are in `edges`."""
+        return slice(*self.total.indptr[node : node + 2].tolist())
 
     def policy(self, agent: int) -> csr_array:
         """pi^emp_k(successor | state) of one agent, (n, n), with an empty row where it was never seen to go on.

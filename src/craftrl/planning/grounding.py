@@ -280,10 +280,11 @@ class _LatentLabels:
 
     def add(self, node: int, action: int, successor: int) -> list[int]:
         """One more label; the states of which it says something new."""
-        g, row = int(self.group[node]), np.flatnonzero((self.graph.edges == (node, successor)).all(axis=1))
-        if not len(row):
+        g, here = int(self.group[node]), self.graph.successors(node) == successor
+        if not here.any():
             return []
-        self.evidence[g][action] += np.log((1 - READING_ERRORS) * self.likely[row[0]] + READING_ERRORS)
+        likely = self.likely[self.graph.rows(node)][here][0]
+        self.evidence[g][action] += np.log((1 - READING_ERRORS) * likely + READING_ERRORS)
         before, n = self.belief.get(g), self.share.shape[1]
         self.belief[g] = assign(self.evidence[g], np.ones_like(self.evidence[g]), np.ones(n, dtype=bool))
         news = before is None or np.abs(self.belief[g] - before).max() > MIN_CHANGE
@@ -294,7 +295,7 @@ class _LatentLabels:
         belief = self.belief.get(int(self.group[node]))
         if belief is None:
             return None
-        predicted = belief @ self.share[self.graph.edges[:, 0] == node].T
+        predicted = belief @ self.share[self.graph.rows(node)].T
         return predicted, (belief.max(axis=1) > MAJORITY) & (predicted.sum(axis=1) > MAJORITY)
 
 

@@ -118,16 +118,16 @@ def find_latent_actions(
     check_flag("deterministic", deterministic)
     check_flag("staying", staying)
     check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
-    edges, by_agent = graph.edges, graph.made
+    edges, made = graph.edges, graph.made
     given = None if features is None else as_array("features", features).astype(float)
     if given is not None and (given.ndim != 2 or len(given) != len(edges) or not given.shape[1]):
         raise InvalidParameterError(
             f"features must have one row of numbers for each of the {len(edges)} moves; shape {given.shape} was given."
         )
     if deterministic:
-        states, n_actions, conditions = _each_move(edges, by_agent, n, staying)
+        states, n_actions, conditions = _each_move(graph, n, staying)
     else:
-        states, n_actions, conditions = _factored(edges, by_agent, n)
+        states, n_actions, conditions = _factored(graph, n)
 
     # names of the usual moves of all states, by all ties there are
     distinct = {s: here.usual for s, here in states.items() if len(set(here.usual)) == len(here.usual)}
@@ -153,9 +153,9 @@ def find_latent_actions(
     conditions.append(Condition("one permutation", not alone, alone, said))
 
     share, weight = np.zeros((len(edges), n_actions)), np.zeros((len(edges), n_actions))
-    policies = np.full((len(by_agent), graph.n, n_actions), np.nan)
+    policies = np.full((len(made), graph.n, n_actions), np.nan)
     for s, here in states.items():
-        left = by_agent[:, here.rows].sum(axis=1)
+        left = made[:, here.rows].sum(axis=1)
         policies[left > 0, s] = 0.0
         for i, t in enumerate(here.usual):
             called = names[s].get(t, (i,))  # a state in which two actions do the same has no names
@@ -172,12 +172,12 @@ def find_latent_actions(
 
 @dataclass(frozen=True)
 class _State:
-    """One state: the rows of its moves (m,), its actions' effects (r, m), the agents' habits (K, r), NaN if unseen.
+    """One state: where its m moves are, its actions' effects (r, m), the agents' habits (K, r), NaN if unseen.
 
     usual  (r,): the likeliest successor of each action
     """
 
-    rows: Ints
+    rows: slice
     effects: Floats
     habits: Floats
     usual: list[int]
@@ -186,20 +186,15 @@ class _State:
 Found = tuple[dict[int, _State], int, list[Condition]]  # each state, how many actions there are, what that rests on
 
 
-def _rows(edges: Ints) -> dict[int, Ints]:
-    """The rows of each state's moves in the sorted edges."""
-    states, start = np.unique(edges[:, 0], return_index=True)
-    return dict(zip(states.tolist(), np.split(np.arange(len(edges)), start[1:])))
-
-
-def _each_move(edges: Ints, by_agent: Floats, n: int | None, staying: bool) -> Found:
+def _each_move(graph: StateGraph, n: int | None, staying: bool) -> Found:
     """Every move is an action of its state; with `staying` every state has the action that stays, seen or not."""
     states, needed = {}, 1
-    for s, rows in _rows(edges).items():
-        left, after = by_agent[:, rows].sum(axis=1, keepdims=True), edges[rows, 1].tolist()
-        habits = np.where(left > 0, by_agent[:, rows] / np.where(left > 0, left, 1), np.nan)
-        states[s] = _State(rows, np.eye(len(rows)), habits, after)
-        needed = max(needed, len(rows) + (staying and s not in after))
+    for s in np.flatnonzero(graph.out_degree).tolist():
+        made, after = graph.made[:, graph.rows(s)], graph.successors(s).tolist()
+        left = made.sum(axis=1, keepdims=True)
+        habits = np.where(left > 0, made / np.where(left > 0, left, 1), np.nan)
+        states[s] = _State(graph.rows(s), np.eye(len(after)), habits, after)
+        needed = max(needed, len(after) + (staying and s not in after))
     where = tuple(s for s, here in states.items() if n is not None and len(here.usual) > n)
     said = f"A state has up to {needed} successors, so a deterministic world has {needed} actions or more"
     if where:
@@ -209,31 +204,30 @@ def _each_move(edges: Ints, by_agent: Floats, n: int | None, staying: bool) -> F
     return states, max(needed, n or 1), [Condition("deterministic", False if where else None, where, said)]
 
 
-def _factored(edges: Ints, by_agent: Floats, n: int | None) -> Found:
+def _factored(graph: StateGraph, n: int | None) -> Found:
     """Effects of each state's actions from the agents' different habits.
 
     With no more agents in a state than n actions, the least volume only takes each agent for an action. There moves
     are read as in a deterministic world, where there are not too many of them.
     """
-    states, rank, ball, seen = {}, {}, dict[int, float](), {}
-    for s, rows in _rows(edges).items():
-        seen[s] = by_agent[:, rows].sum(axis=1) > 0
-        made = by_agent[seen[s]][:, rows]
+    states, rank, ball = {}, {}, dict[int, float]()
+    visits = {s: graph.made[:, graph.rows(s)].sum(axis=1) for s in np.flatnonzero(graph.out_degree).tolist()}
+    for s, left in visits.items():
+        made, after = graph.made[left > 0, graph.rows(s)], graph.successors(s)
         rank[s] = rank_above_noise(made)
-        if n is not None and len(made) <= n and len(rows) <= n:
-            found, effects = made / made.sum(axis=1, keepdims=True), np.eye(len(rows))
+        if n is not None and len(made) <= n and len(after) <= n:
+            found, effects = made / made.sum(axis=1, keepdims=True), np.eye(len(after))
         else:
             found, effects = factor(made, rank[s] if n is None else min(rank[s], n))
             ball[s] = scatter(found)
-        habits = np.full((len(by_agent), len(effects)), np.nan)
-        habits[seen[s]] = found
-        states[s] = _State(rows, effects, habits, edges[rows[effects.argmax(axis=1)], 1].tolist())
+        habits = np.full((len(left), len(effects)), np.nan)
+        habits[left > 0] = found
+        states[s] = _State(graph.rows(s), effects, habits, after[effects.argmax(axis=1)].tolist())
     n = max(rank.values(), default=1) if n is None else n
     poor, flat = (tuple(s for s, value in of.items() if value < least) for of, least in ((rank, n), (ball, SCATTERED)))
-    lone = tuple(s for s in states if seen[s].sum() <= n)
-    least = {s: by_agent[seen[s]][:, here.rows].sum(axis=1).min() for s, here in states.items()}
-    few = tuple(s for s, here in states.items() if least[s] < MIN_VISITS * len(here.rows))
-    K, agents = len(by_agent), f"More agents than the {n} actions are needed; {len(by_agent)} were given"
+    lone = tuple(s for s, left in visits.items() if (left > 0).sum() <= n)
+    few = tuple(s for s, left in visits.items() if left[left > 0].min() < MIN_VISITS * graph.out_degree[s])
+    K, agents = len(graph.counts), f"More agents than the {n} actions are needed; {len(graph.counts)} were given"
     agents += "; where there are fewer, moves are read as in a deterministic world if they are not too many" * bool(
         lone
     )
