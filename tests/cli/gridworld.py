@@ -48,6 +48,15 @@ class Grid(gymnasium.Env):
         return frame(self.cell, self.np_random), 0.0, False, self.h >= H, {}
 
 
+class Corner(Grid):
+    """Episodes begin where those of the videos hardly do."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell = 0
+        return frame(self.cell, self.np_random), {}
+
+
 class Blocked(Grid):
     """Nobody gets into the last cell."""
 

@@ -47,6 +47,12 @@ def test_exploring_grounds_every_move_and_the_plan_is_executed(grid):
     assert f"Goal reached in 4 of 4 episodes; used in all: {explored + 8} labels, {explored + 8} environment" in out
 
 
+def test_the_plan_begins_where_the_environment_does(grid):
+    out = craftrl("plan model data --env cli.gridworld:Corner --goal 8 --labels data")
+    plan, episode = (text for text in out.splitlines() if text.startswith(("Plan", "Episode")))
+    assert path_of(plan)[0][0] == path_of(episode)[0][0] == 0
+
+
 def test_a_goal_that_is_not_read_is_not_claimed(grid):
     """Nobody gets into cell 8, where the labels of the videos lead: the encoder reads the cell before it."""
     out = craftrl("plan model data --env cli.gridworld:Blocked --goal 8 --labels data --episodes 4")

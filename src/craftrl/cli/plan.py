@@ -128,7 +128,11 @@ def plan(
     lines.say_what_is_known(known)
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
-    first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the commonest first state of the videos
+    if environment is None:
+        begin = tau.at(1, slice(0, 1000))  # episodes start in the commonest first state of the videos
+    else:
+        begin = np.asarray(environment.reset(seed=seed)[0])[None]  # as the first of them will
+    first = learned.encode(begin, 1)
     start = graph.node(int(np.bincount(first[first >= 0], minlength=1).argmax()), 1)
     ran: list[Episode] = []
     for one in goals:
