@@ -114,16 +114,21 @@ def calibration(
     return float(theta[0]), theta[1:].reshape(n_steps, K)
 
 
-def judged(log_p: Floats, agent: Ints, lengths: Ints) -> tuple[Floats, Floats, Floats]:
+def judged(log_p: Floats, agent: Ints, lengths: Ints, aligned: bool = True) -> tuple[Floats, Floats, Floats]:
     """Of each step, on pairs that were not learned from: the loss of log-probabilities (n, H-1, K) of the agents, that
-    of chance, and the p-value of the one against the other; NaN and 1 where there is no pair."""
+    of chance, and the p-value of the one against the other; NaN and 1 where there is no pair.
+
+    aligned  whether the step means something; else all steps have one p-value
+    """
+    there = lengths[:, None] > np.arange(1, log_p.shape[1] + 1)
     loss, chance, p_value = np.full((3, log_p.shape[1]), np.nan)
-    for i in range(log_p.shape[1]):
-        there = lengths > i + 1
-        said, y = log_p[there, i], agent[there]
+    for i, own in enumerate(there.T):
+        said, y = log_p[own, i], agent[own]
         p_value[i] = held_out_p_value(said, y)
         if len(y):
             loss[i], chance[i] = -said[np.arange(len(y)), y].mean(), chance_loss(y)
+    if not aligned:
+        p_value[:] = held_out_p_value(np.where(there[..., None], log_p, 0.0).sum(axis=1), agent)
     return loss, chance, p_value
 
 

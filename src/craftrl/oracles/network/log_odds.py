@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from craftrl.arrays import Floats, Ints
-from craftrl.core.evidence import chance_loss, held_out_p_value
+from craftrl.core.evidence import chance_loss
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.learned import calibration, judged
@@ -216,10 +216,7 @@ def fit_pairs(
         shift = shift + offsets
     logits = logits * scale + shift
     log_p = np.asarray(log_softmax(logits[held], axis=2))
-    judgement = judged(log_p, tau.agent[held], tau.lengths[held])
-    if not tau.aligned:  # the step means nothing: one test of all of them
-        log_p[tau.lengths[held, None] <= np.arange(1, tau.H)] = 0.0
-        judgement[2][:] = held_out_p_value(log_p.sum(axis=1), tau.agent[held])
+    judgement = judged(log_p, tau.agent[held], tau.lengths[held], tau.aligned)
     f = NetworkLogOdds(of_all, scale, shift, np.sort(held), frames.device)
     return PairFit(logits, *judgement, f, phi, embedding_r2)
 
