@@ -36,6 +36,15 @@ def test_it_says_what_was_chosen_and_why(here):
     assert out.count("refits on resampled trajectories (2) agree") == 1
 
 
+def test_what_to_do_is_said_once_and_last(here):
+    craftrl("collect --world bits --horizon 5 --features 12 --n 30 --out few")
+    lines = craftrl("fit few --out new").splitlines()
+    kinds = [line.partition(":")[0] for line in lines[-8:] if line.startswith(("Warning: ", "Note: ", "Next: "))]
+    assert kinds == sorted(kinds, key=["Warning", "Note", "Next"].index)
+    assert {"Warning", "Next"} <= set(kinds)
+    assert len(set(lines[-len(kinds) :])) == len(kinds)
+
+
 def test_steps_that_few_reach_are_left_out_unless_asked_for(here):
     """The library decides; its own transform, the report and the table of states then leave them out as well."""
     world = BitsExBMDP(horizon=5, n_features=6, seed=0)

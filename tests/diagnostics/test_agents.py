@@ -1,10 +1,12 @@
 """Which agents to compare: what is said of agents that differ, act alike, part, learn, or were hardly recorded."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from craftrl.diagnostics import compare_agents
-from craftrl.diagnostics.agents import as_points, least_visible
+from craftrl.diagnostics.agents import AgentPair, AgentPairs, as_points, least_visible
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from small_worlds import to_the_right, walked
@@ -45,6 +47,13 @@ def test_agents_of_different_quality():
         "improving changed over its recordings",
     ):
         assert sentence in str(found)
+
+
+def test_an_agent_has_changed_only_where_its_moves_have():
+    drift = AgentPair((0, 0), ("a", "a"), (50, 50), p_value=0.01, p_moves=0.5, n_steps=5)
+    assert AgentPairs(("a", "b"), (), (drift,), True).advice[-1].startswith("Not compared in pairs")
+    moved = AgentPairs(("a", "b"), (), (replace(drift, p_moves=0.01),), True).advice
+    assert any(sentence.startswith("a changed over its recordings") for sentence in moved)
 
 
 def test_pairs_are_ranked_by_what_tells_them_apart():
