@@ -20,7 +20,7 @@ _CONTRADICTED = "More trajectories, smaller bounds, or agents that differ more m
 _GUESSES = "The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders there are guesses."
 _CAMERA = (
     "Standardise each recording by itself, if that was not done: import_data(..., standardise='recording'). Where it "
-    "does not help, record all agents alike, with the same light, colours and place of the camera."
+    "does not help, record all agents alike, with the same light, colours, place of the camera and compression."
 )
 
 # For each kind what was found, and what to do next ("" where there is nothing to do). Each names its steps as {at}, or
