@@ -14,8 +14,9 @@ rises. Nothing else decides: there is no threshold on the embedding, no start, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from scipy.spatial import cKDTree
 from craftrl.arrays import Floats
 from craftrl.core.labels import Labels
 from craftrl.core.partition import (
+    ENOUGH,
     SPELLS,
     Moves,
     count_moves,
@@ -54,6 +56,7 @@ NEIGHBOURS = 7  # in the embedding, most of which say the state of an observatio
 SURE = 3.0  # nats that a change must gain
 LEAST_VISITS, LEAST_SHARE = 5, 0.01  # of a state inside another, to count as a part of it
 ROUNDS = 20  # of changes at most
+Rounds = tuple[tuple[str, float, int], ...]
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,11 @@ class Found:
 
     labels: Labels
     evidence: float
-    rounds: tuple[tuple[str, float, int], ...] = ()
+    rounds: Rounds = ()
     merges: tuple[tuple[Labels, float], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Settled:
     """States that are functions of one observation, and the cells on which they are scored."""
 
@@ -102,6 +105,7 @@ class _Data:
     spells: int = SPELLS
     fine: Labels = field(init=False)
     near: Labels = field(init=False)
+    tree: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         from sklearn.cluster import MiniBatchKMeans  # dear to import
@@ -115,6 +119,20 @@ class _Data:
         ones = np.ones(len(self.z), np.float32)
         self.in_fine = csr_matrix((ones, (self.fine, np.arange(len(self.z)))))  # sums over the fine cells
         self.centres = np.stack([np.bincount(self.fine, column) for column in self.z.T], axis=1) / self.visits[:, None]
+        self.tree = linkage(self.centres, "ward") if len(self.centres) > 1 else np.zeros((0, 4))
+
+    def cut(self, number: float) -> Labels:
+        """The group (M,) of each fine cell, of so many groups near each other."""
+        return tidy(fcluster(self.tree, min(round(number), len(self.centres)), "maxclust"))
+
+    def cells(self, number: float) -> tuple[Labels, Moves, Labels]:
+        """Larger cells: that of each fine cell, their moves, and a fine cell in each.
+
+        Cuts of one tree: groups are unions of cells.
+        """
+        group = self.cut(number)
+        moves = self.moves(group[self.fine], int(group.max()) + 1)
+        return group, moves, np.unique(group, return_index=True)[1]
 
     def placed(self, values: Labels) -> Labels:
         """Values (m,) of observations as (n, H), -1 where a trajectory is over."""
@@ -150,44 +168,48 @@ def find_states(
     if len(data.centres) < 2:
         return Found(data.placed(np.zeros(len(data.z), dtype=np.int64)), 0.0)
     tell("cells")
-    firsts = [_settle(data, label) for label in _firsts(data, drives, rng)]
-    best = firsts[0]
-    for other in firsts[1:]:
-        best = other if _gain(other, best, drives) > 0 else best
+    starts = [
+        _best([_settle(data, label) for label in firsts], drives)
+        for firsts in (_climbed(data, drives, rng), _refined(data))
+    ]
+    tell("states")
+    ends = {start: _improved(data, start, drives, rng) for start in starts}
+    best = _best([end for end, _ in ends.values()], drives)
+    rounds = next(rounds for end, rounds in ends.values() if end is best)
+    return Found(best.labels, best.score, rounds, tuple(_merges(best)))
+
+
+def _best(found: Sequence[_Settled], drives: bool) -> _Settled:
+    """The best of several states. One state is best only where no others tell of the agents, which differ."""
+    found = [a for a in found if a.n_states > 1 and a.score > ENOUGH] or found
+    return reduce(lambda best, other: other if _gain(other, best, drives) > 0 else best, found)
+
+
+def _improved(data: _Data, best: _Settled, drives: bool, rng: np.random.Generator) -> tuple[_Settled, Rounds]:
+    """States climbed and settled in turns, while they gain, and what each turn gained."""
     rounds = [("partition", best.score, best.n_states)]
     for _ in range(ROUNDS):
-        tell("states")
         part, _ = climb(best.moves, best.owner, rng, drives)
-        new = _settle(data, part[best.moves.code[there]])
+        new = _settle(data, part[best.moves.code[data.there]])
         if (gain := _gain(new, best, drives)) <= SURE:
             break
         best = new
         rounds.append(("climb", gain, new.n_states))
-    return Found(best.labels, best.score, tuple(rounds), tuple(_merges(best)))
+    return best, tuple(rounds)
 
 
-def _firsts(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Labels]:
-    """First states (m,) of all observations, on cells of several sizes: some climbed, some refined.
+def _climbed(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Labels]:
+    """First states (m,) of all observations, climbed from cells cut where a score is best.
 
-    A climb starts from cells cut where a score is best, and finds states of observations that are often misread;
-    refinement finds states that persistent noise divides.
+    These find states of observations that are often misread.
     """
-    tree, M = linkage(data.centres, "ward"), len(data.centres)
-
-    def cut(B: float) -> Labels:
-        return tidy(fcluster(tree, min(round(B), M), "maxclust"))
-
-    def cells(number: float) -> tuple[Labels, Moves, Labels]:
-        """The cell (M,) of each fine cell, the moves of cells, and a fine cell in each."""
-        group = cut(number)
-        moves = data.moves(group[data.fine], int(group.max()) + 1)
-        return group, moves, np.unique(group, return_index=True)[1]  # cuts of one tree: parts are unions of cells
+    M = len(data.centres)
 
     def climbed(part: Labels, grain: float = 1.0) -> Labels:
-        group, moves, first = cells(max(CELLS * grain, IN_STATE * (int(part.max()) + 1)))
+        group, moves, first = data.cells(max(CELLS * grain, IN_STATE * (int(part.max()) + 1)))
         return np.asarray(climb(moves, part[first], rng, drives)[0][group])
 
-    parts = [cut(B) for B in np.unique(np.geomspace(2, max(M // 3, min(M, FEW)), 24).astype(int))]
+    parts = [data.cut(B) for B in np.unique(np.geomspace(2, max(M // 3, min(M, FEW)), 24).astype(int))]
     moves = data.moves(data.fine, M)
     gain, cost = np.transpose([score(moves, with_start(part), int(part.max()) + 2).sum(axis=1) for part in parts])
     start = parts[int(np.argmax(gain - SOFT * cost))]
@@ -195,10 +217,17 @@ def _firsts(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Lab
     most = max(int(part.max()) + 1 for part in found)
     found += map(climbed, [part for part in parts if part.max() > ABOVE * most][:1])
     yield from (part[data.fine] for part in found)
+
+
+def _refined(data: _Data) -> Iterator[Labels]:
+    """First states (m,) of all observations, refined from a few blocks of cells of several sizes.
+
+    These find states that persistent noise divides.
+    """
     for number in FIRST:
-        group, moves, first = cells(number)
-        yield refine(moves, [cut(B)[first] for B in COARSE])[group][data.fine]
-        if number >= M:
+        group, moves, first = data.cells(number)
+        yield refine(moves, [data.cut(B)[first] for B in COARSE])[group][data.fine]
+        if number >= len(data.centres):
             break
 
 
