@@ -26,7 +26,7 @@ from campaign.bench import Bench
 from campaign.calls import PATHS, make_odd_paths
 from campaign.cases import Case
 from craftrl.cli import app, main
-from craftrl.cli.reproduce import available_studies
+from craftrl.cli.reproduce import parsed
 
 __all__ = ["LINES", "TEXTS", "cases", "contents", "finish", "options", "run_case", "stage", "start", "unlisted"]
 
@@ -84,7 +84,7 @@ def options(name: str) -> dict[str, bool]:
     group, *rest = LINES[name].split()
     if group == "reproduce":
         parser = argparse.ArgumentParser()
-        available_studies()[rest[0]].add_arguments(parser)
+        parsed(rest[:1])[0].add_arguments(parser)
         return {action.option_strings[0]: action.nargs != 0 for action in parser._actions}
     command = app()[group][rest[0]] if group == "theory" else app()[group]
     return {a.name: "bool" not in str(a.hint) for a in command.assemble_argument_collection() if a.show}

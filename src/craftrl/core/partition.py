@@ -38,6 +38,7 @@ __all__ = [
     "connected_parts",
     "count_moves",
     "driven",
+    "in_order",
     "log_prior",
     "merge_gain",
     "ratios",
@@ -264,6 +265,12 @@ def rescored(moves: Moves, was: Ints, block: Ints, codes: Ints, known: Floats) -
 def tidy(block: Labels) -> Ints:
     """The same blocks, numbered without gaps."""
     return np.unique(block, return_inverse=True)[1].reshape(np.shape(block))
+
+
+def in_order(block: Labels) -> Ints:
+    """The same blocks (m,), numbered as they appear: the first entry is in block 0."""
+    _, first, number = np.unique(block, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]
 
 
 def with_start(block: Labels) -> Ints:

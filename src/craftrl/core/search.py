@@ -25,6 +25,7 @@ from craftrl.core.partition import (
     Moves,
     connected_parts,
     driven,
+    in_order,
     log_prior,
     merge_gain,
     ratios,
@@ -99,9 +100,12 @@ def climb(moves: Moves, block: Labels, rng: np.random.Generator, drives: bool = 
     moves   of codes that have places
     drives  whether what is driven counts
     """
-    search = _Climb(moves, with_start(block), rng, drives)
-    while search.sweep() + search.merge() + search.split() > GAIN or search.divide_anew() + search.dissolve() > GAIN:
-        pass
+    search, seen, more = _Climb(moves, with_start(block), rng, drives), set[bytes](), True
+    # What is driven is weighed where blocks split and merge, not where codes move: so a partition may come again.
+    while more and (now := in_order(search.part).tobytes()) not in seen:
+        seen.add(now)
+        more = search.sweep() + search.merge() + search.split() > GAIN
+        more = more or search.divide_anew() + search.dissolve() > GAIN
     return search.part[:-1], worth(moves, search.part[:-1])
 
 

@@ -32,6 +32,7 @@ from craftrl.core.partition import (
     Moves,
     count_moves,
     driven,
+    in_order,
     merge_gain,
     ratios,
     score,
@@ -239,7 +240,7 @@ def _settle(data: _Data, label: Labels) -> _Settled:
     votes = np.zeros((len(label), label.max() + 1), dtype=np.int32)
     for column in data.near.T:
         votes[np.arange(len(label)), label[column]] += 1
-    label = _in_order(votes.argmax(axis=1))
+    label = in_order(votes.argmax(axis=1))
     code, owner = _cells(data, label)
     return _Settled(data.placed(label), owner, data.moves(code, len(owner)))
 
@@ -264,12 +265,6 @@ def _cells(data: _Data, label: Labels) -> tuple[Labels, Labels]:
         code[mine] = len(owner) + group[np.searchsorted(cells, data.fine[mine])]
         owner += [b] * (int(group.max()) + 1)
     return code, np.array(owner)
-
-
-def _in_order(label: Labels) -> Labels:
-    """The same states (m,), numbered as they appear: the first observation is in state 0."""
-    _, first, number = np.unique(label, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[number]
 
 
 def _chains(data: _Data, label: Labels) -> Labels:
