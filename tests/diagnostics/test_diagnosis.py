@@ -138,6 +138,7 @@ def test_what_cannot_be_diagnosed_is_refused():
         (lambda: CRAFT(**BOUNDS).diagnose(tau), NotFittedError, "CRAFT must be fitted first"),
         (lambda: model.diagnose(tau, probe="bits"), InvalidParameterError, "needs a finite class"),
         (lambda: model.diagnose(sample(30)), InvalidDataError, "must be that which the model was fitted to"),
+        (lambda: model.diagnose(sample(100, seed=1)), InvalidDataError, "other data of the same size was given"),
     ):
         with pytest.raises(error, match=message):
             ask()

@@ -299,7 +299,7 @@ def test_a_page_of_large_noisy_frames_stays_small(tmp_path, monkeypatch):
     states = dict(zip([x.tobytes() for x in large.reshape(-1, 300, 200, 3)], np.arange(large[:, :, 0, 0, 0].size) % 40))
     monkeypatch.setattr(type(model), "encode", lambda self, x, h=None: np.array([states[one.tobytes()] for one in x]))
     monkeypatch.setattr(states_module, "heat_of", lambda encoder, x: np.ones(x.shape[:3]))
-    monkeypatch.setattr(contents_module, "_the_data_fitted", lambda *_: tau)
+    monkeypatch.setattr(type(model), "steps_fitted", lambda self, data: data)
     nothing = Diagnosis(np.array(list(model.n_states_)), np.ones(given.H))
     monkeypatch.setattr(type(model), "diagnose", lambda *_, **__: nothing)
     page = Page(tmp_path, model, tau)

@@ -432,8 +432,7 @@ class CRAFT(Learner):
         return len(self.windows_) if hasattr(self, "windows_") else len(self.labels_), len(self.encoders_)
 
     def steps_fitted(self, data: Grouped) -> Grouped:
-        """The data fitted as it was learned from: the steps, where it has more, or the windows; data of other sizes is
-        refused."""
+        """The data fitted as it was learned from: its first steps or its windows. Other data is refused."""
         n, H = self.sizes_fitted()
         if hasattr(self, "windows_"):
             tau = windows_again(data.tau, np.argsort(data.rows), self.windows_, self.labels_.shape)
@@ -444,6 +443,11 @@ class CRAFT(Learner):
             raise InvalidDataError(
                 f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
                 "given."
+            )
+        if (known := self.data_["fingerprint"]) != (fingerprint := data.tau.fingerprint()):
+            raise InvalidDataError(
+                f"The data must be that which the model was fitted to (fingerprint {known}); other data of the same "
+                f"size was given (fingerprint {fingerprint}); give the data fitted."
             )
         return data
 

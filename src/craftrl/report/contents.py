@@ -14,10 +14,9 @@ from craftrl.arrays import Floats, Ints
 from craftrl.core.encoders import ValueEncoder
 from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.core.trace import StepTrace
-from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.diagnostics import Diagnosis
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import describe
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.verdict import verdict
@@ -49,7 +48,7 @@ def contents(
     of_entries: dict[int | None, tuple[str, Table]] = {}
     tables: list[Table] = []
     if x is not None:
-        tau = _the_data_fitted(model, x, agent)
+        tau = model.steps_fitted(as_dataset(x, agent)).tau
         diagnosis = model.diagnose(x, agent, n_resamples=n_resamples)
         sample = Sample.of(model, tau)
         codes, whose, who = sample.codes, sample.tau.agent, names  # type: ignore[assignment]
@@ -89,17 +88,6 @@ def contents(
 def _named(name: Any) -> str:
     """An agent by its name, or "agent 0" where it has but a number."""
     return name if isinstance(name, str) else f"agent {name}"
-
-
-def _the_data_fitted(model: CRAFT, x: Any, agent: Any) -> TrajectoryDataset:
-    """The data, if it is that which the model was fitted to."""
-    tau, known = model.steps_fitted(as_dataset(x, agent)).tau, model.data_["fingerprint"]
-    if known != (fingerprint := tau.fingerprint()):
-        raise InvalidDataError(
-            f"The data must be that which the model was fitted to (fingerprint {known}); other data was given "
-            f"(fingerprint {fingerprint}); give the data fitted, or leave it out."
-        )
-    return tau
 
 
 def _notes(
