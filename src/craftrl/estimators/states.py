@@ -169,15 +169,12 @@ def find_states(
     if len(data.centres) < 2:
         return Found(data.placed(np.zeros(len(data.z), dtype=np.int64)), 0.0)
     tell("cells")
-    starts = [
-        _best([_settle(data, label) for label in firsts], drives)
+    ends = [
+        _improved(data, _best([_settle(data, label) for label in firsts], drives), drives, rng)
         for firsts in (_climbed(data, drives, rng), _refined(data))
     ]
-    tell("states")
-    ends = {start: _improved(data, start, drives, rng) for start in starts}
-    best = _best([end for end, _ in ends.values()], drives)
-    rounds = next(rounds for end, rounds in ends.values() if end is best)
-    return Found(best.labels, best.score, rounds, tuple(_merges(best)))
+    best = _best([end for end, _ in ends], drives)
+    return Found(best.labels, best.score, dict(ends)[best], tuple(_merges(best)))
 
 
 def _best(found: Sequence[_Settled], drives: bool) -> _Settled:
@@ -190,6 +187,7 @@ def _improved(data: _Data, best: _Settled, drives: bool, rng: np.random.Generato
     """States climbed and settled in turns, while they gain, and what each turn gained."""
     rounds = [("partition", best.score, best.n_states)]
     for _ in range(ROUNDS):
+        tell("states")
         part, _ = climb(best.moves, best.owner, rng, drives)
         new = _settle(data, part[best.moves.code[data.there]])
         if (gain := _gain(new, best, drives)) <= SURE:
