@@ -33,6 +33,7 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "embedding-16": ("oracle", {"embedding": 16}),
     "smooth": ("partition", {"smooth": False}),
     "drives": ("partition", {"drives": False}),
+    "starts": ("partition", {"starts": False}),
 }
 CUTS = ("whole", "clips")
 

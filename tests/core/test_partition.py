@@ -110,3 +110,9 @@ def test_a_quotient_of_a_ring_hides_what_is_driven_and_noise_does_not():
     third = place % 3
     assert driven(third, np.where(third == 0, place // 3, -1), 3) > ENOUGH
     assert driven(place, np.where(place == 0, noise, -1), S) < 0
+
+
+def test_moves_from_the_start_can_be_left_out():
+    code, agent = np.array([[0, 1], [0, 0], [1, -1]]), np.array([0, 1, 1])
+    counted = [count_moves(code, agent, 2, from_start=on).visits[0].sum(axis=0).tolist() for on in (True, False)]
+    assert counted == [[2, 0, 3], [2, 0, 0]]

@@ -93,5 +93,5 @@ def test_the_same_seed_gives_the_same_states_and_merges_end_in_one():
 
 def test_parts_can_be_switched_off():
     z, there, agent, states = embedded(n=150, side=2)
-    for switched in ({"smooth": False}, {"drives": False}):
+    for switched in ({"smooth": False}, {"drives": False}, {"starts": False}):
         assert accuracy(find_states(z, there, agent, **switched).labels, states) > 0.8

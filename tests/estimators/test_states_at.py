@@ -86,10 +86,13 @@ def test_a_network_embeds_observations_and_trajectories(model, x, tmp_path):
 def test_parts_of_the_partition_are_settings_that_reach_it_and_are_saved(tmp_path, monkeypatch):
     asked, find_states = [], states.find_states
     monkeypatch.setattr(states, "find_states", lambda *a, **given: asked.append(given) or find_states(*a, **given))
-    tau, how = feature_data(60).tau, Partition(smooth=False, drives=False)
+    tau, how = feature_data(60).tau, Partition(smooth=False, drives=False, starts=False)
     model = fitted(CRAFT(ClassifierOracle(tree(), folds=2, repeats=1), partition=how), tau)
     fitted(CRAFT(ClassifierOracle(tree(), folds=2, repeats=1)), tau)
-    assert [(one["smooth"], one["drives"], one["aligned"]) for one in asked] == [(on, on, True) for on in (False, True)]
+    assert [[one[part] for part in ("smooth", "drives", "starts")] for one in asked] == [
+        [on] * 3 for on in (False, True)
+    ]
+    assert [one["aligned"] for one in asked] == [True, True]
     model.save(tmp_path / "model")
     assert craftrl.load(tmp_path / "model").partition == how
     with pytest.raises(InvalidParameterError, match="drives must be True or False; 1 was given"):

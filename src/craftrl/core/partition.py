@@ -78,18 +78,26 @@ class Moves(NamedTuple):
     tree: Ints
 
 
-def count_moves(code: Labels, agent: Labels, n_codes: int, places: Floats | None = None, spells: int = SPELLS) -> Moves:
+def count_moves(
+    code: Labels,
+    agent: Labels,
+    n_codes: int,
+    places: Floats | None = None,
+    spells: int = SPELLS,
+    from_start: bool = True,
+) -> Moves:
     """Moves of codes (n, H), -1 where a trajectory is over, by agents (n,).
 
     places  (M, d): where codes lie; needed where partitions are looked for, since blocks join those near by alone
     spells  of time that are told apart
+    from_start  whether moves from the virtual start count
     """
     n, H = code.shape
     spell = np.append(0, 1 + np.arange(H - 1) * (spells - 1) // max(H - 1, spells - 1))
     first = np.full(n, n_codes)
     rows = [
         np.stack([np.full(n, spell[h]), agent, code[:, h - 1] if h else first, code[:, h]], axis=1)[code[:, h] >= 0]
-        for h in range(H)
+        for h in range(0 if from_start else 1, H)
     ]
     found, often = np.unique(np.concatenate(rows), axis=0, return_counts=True)
     K = int(agent.max()) + 1

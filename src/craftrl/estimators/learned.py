@@ -36,14 +36,17 @@ class Partition(Savable):
     smooth  whether misread observations are corrected by the moves before and after them
     drives  whether a state is divided also where agents and moves do not differ, if what differs among its observations
             depends on the path through the states, as something does that the agents set in motion
+    starts  whether it counts for a state how often trajectories begin in it
     """
 
     smooth: bool = True
     drives: bool = True
+    starts: bool = True
 
     def __post_init__(self) -> None:
         check_flag("smooth", self.smooth)
         check_flag("drives", self.drives)
+        check_flag("starts", self.starts)
 
 
 def fit_embedded(
@@ -69,7 +72,7 @@ def fit_embedded(
         z = np.concatenate([z, np.broadcast_to(APART * np.eye(tau.H), (tau.n, tau.H, tau.H))], axis=2)
     rows = _some(tau)
     there = np.arange(tau.H) < tau.lengths[rows, None]
-    parts = {"smooth": how.smooth, "drives": how.drives, "aligned": tau.aligned}
+    parts = {"smooth": how.smooth, "drives": how.drives, "starts": how.starts, "aligned": tau.aligned}
     find = partial(find_states, z[rows], there, tau.agent[rows], prepared.seed, **parts)
     found = ask("states", from_first, find)  # by the first of several ranks, so that all have the same
     labels = np.full((tau.n, tau.H), -1)

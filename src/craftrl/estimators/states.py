@@ -104,6 +104,7 @@ class _Data:
     seed: int
     smooth: bool = True
     spells: int = SPELLS
+    starts: bool = True
     fine: Labels = field(init=False)
     near: Labels = field(init=False)
     tree: Floats = field(init=False)
@@ -145,7 +146,7 @@ class _Data:
         """Moves of codes (m,) of all observations; a code lies where its observations do on average."""
         weight = np.bincount(code, minlength=M)[:, None]
         places = np.stack([np.bincount(code, column, M) for column in self.z.T], axis=1) / weight
-        return count_moves(self.placed(code), self.agent, M, places, self.spells)
+        return count_moves(self.placed(code), self.agent, M, places, self.spells, self.starts)
 
 
 def find_states(
@@ -155,6 +156,7 @@ def find_states(
     seed: int = 0,
     smooth: bool = True,
     drives: bool = True,
+    starts: bool = True,
     aligned: bool = True,
 ) -> Found:
     """States of observations whose embeddings are z (n, H, d), of trajectories of these agents (n,).
@@ -162,10 +164,12 @@ def find_states(
     there    bool (n, H): False where a trajectory is over
     smooth   whether misread observations are corrected by moves
     drives   whether what is driven counts, which decides between states that agents and moves alone do not tell apart
+    starts   whether it counts in which states trajectories begin
     aligned  whether step h is the same time in all trajectories, so that noise and habits may change with it
     """
     rng = np.random.default_rng(seed)
-    data = _Data(np.asarray(z[there], dtype=np.float64), there, agent, seed, smooth, SPELLS if aligned else 2)
+    spells = SPELLS if aligned else 2
+    data = _Data(np.asarray(z[there], dtype=np.float64), there, agent, seed, smooth, spells, starts)
     if len(data.centres) < 2:
         return Found(data.placed(np.zeros(len(data.z), dtype=np.int64)), 0.0)
     tell("cells")
