@@ -88,8 +88,8 @@ def count_moves(
 ) -> Moves:
     """Moves of codes (n, H), -1 where a trajectory is over, by agents (n,).
 
-    places  (M, d): where codes lie; needed where partitions are looked for, since blocks join those near by alone
-    spells  of time that are told apart
+    places      (M, d): where codes lie; needed where partitions are looked for, since blocks join those near by alone
+    spells      of time that are told apart
     from_start  whether moves from the virtual start count
     """
     n, H = code.shape
