@@ -1,9 +1,14 @@
 """Codes are joined to states by what agents and moves say of them: nothing is told but codes and agents."""
 
+from importlib import import_module
+from pathlib import Path
+
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 from scipy.cluster.hierarchy import fcluster, linkage
 
+import craftrl
 from craftrl.core.partition import ENOUGH, count_moves, driven, score, tidy, with_start, worth
 from craftrl.core.search import climb, refine
 
@@ -116,3 +121,14 @@ def test_moves_from_the_start_can_be_left_out():
     code, agent = np.array([[0, 1], [0, 0], [1, -1]]), np.array([0, 1, 1])
     counted = [count_moves(code, agent, 2, from_start=on).visits[0].sum(axis=0).tolist() for on in (True, False)]
     assert counted == [[2, 0, 3], [2, 0, 0]]
+
+
+def test_compiled_functions_call_those_of_their_own_file_alone():
+    """Numba keeps machine code until the file changes, and does not see changes of other files."""
+    root = Path(craftrl.__file__).parent
+    files = [path.relative_to(root.parent) for path in root.rglob("*.py") if "import njit" in path.read_text()]
+    modules = [import_module(".".join(path.with_suffix("").parts)) for path in files]
+    assert len(modules) == 3
+    for module in modules:
+        compiled = {name: found for name, found in vars(module).items() if isinstance(found, Dispatcher)}
+        assert {function.py_func.__module__ for function in compiled.values()} == {module.__name__}

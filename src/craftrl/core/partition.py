@@ -32,6 +32,7 @@ from craftrl.core.labels import Labels
 
 __all__ = [
     "ENOUGH",
+    "GAIN",
     "Floats",
     "Ints",
     "Moves",
@@ -44,6 +45,7 @@ __all__ = [
     "ratios",
     "rescored",
     "score",
+    "sweep",
     "tidy",
     "with_start",
     "worth",
@@ -54,6 +56,7 @@ Floats = NDArray[np.float64]
 CONCENTRATIONS = np.array([2.0, 16.0, 128.0])  # rows that scatter strongly, mildly, hardly; a fourth: not at all
 SPELLS = 10  # of time: noise and habits may change from one to the next
 ENOUGH = 5.0  # nats from which on there is evidence: agents that do not differ reach 3
+GAIN = 1e-6  # nats that count as more
 DRIVEN_GAPS = (2, 3)  # steps over which a split of a block is compared with the blocks in between
 
 
@@ -318,6 +321,44 @@ def driven(block: Ints, side: Ints, n_blocks: int) -> float:
                         one += lgamma(x + 0.5)
                     out += one if b < n_blocks else -one
     return out
+
+
+@njit(cache=True)
+def sweep(
+    moves: Moves, block: Ints, known: Floats, order: Ints, free: NDArray[np.bool_], options: Ints
+) -> tuple[Floats, float]:
+    """Each code in turn goes to the free block of one of its options, where the score is best. Changes `block`.
+
+    options (M, k) are codes. Returned are the ratios that the blocks then have, and what was gained.
+    """
+    gained, parts, M, was = 0.0, connected_parts(moves, block, len(known)), len(block) - 1, block.copy()
+    for i in range(len(order)):
+        c = order[i : i + 1]
+        a = block[c[0]]
+        if not free[a]:
+            continue
+        best, where, kept, left, allowed = GAIN, a, known, parts, np.zeros_like(free)
+        for d in options[c[0]]:
+            allowed[block[d]] = free[block[d]]
+        allowed[a] = False
+        for b in np.flatnonzero(allowed):
+            block[c] = b
+            new, gain = rescored(moves, was, block, c, known)
+            block[c] = a
+            after = parts.copy()
+            after[a] -= 1
+            after[b] += 1
+            for d in moves.tree[c[0]]:
+                if d >= 0:
+                    after[a] += block[d] == a
+                    after[b] -= block[d] == b
+            gain += log_prior(after, M) - log_prior(parts, M)
+            if gain > best:
+                best, where, kept, left = gain, b, new, after
+        if where != a:
+            block[c] = was[c] = where
+            parts, known, gained = left, kept, gained + best
+    return known, gained
 
 
 def merge_gain(moves: Moves, part: Ints, known: Floats, a: int, b: int) -> float:

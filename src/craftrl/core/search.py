@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import csr_matrix
@@ -20,6 +19,7 @@ from scipy.spatial.distance import pdist, squareform
 from craftrl.core.labels import Labels
 from craftrl.core.partition import (
     ENOUGH,
+    GAIN,
     Floats,
     Ints,
     Moves,
@@ -31,6 +31,7 @@ from craftrl.core.partition import (
     ratios,
     rescored,
     score,
+    sweep,
     tidy,
     with_start,
     worth,
@@ -43,7 +44,6 @@ LONGEST = 2  # edges of a block's tree at which it may be divided
 TRIES = 4  # ways to divide a block that are tried to the end
 GROWTH, TURNS = 3, 8  # of refinement: times as many blocks in a turn, and turns
 SOFT = (0.03, 0.3)  # weights of closure on the way, while blocks are still unions of states
-GAIN = 1e-6  # nats that count as more
 
 
 def refine(moves: Moves, coarse: Iterable[Labels]) -> Ints:
@@ -130,7 +130,7 @@ class _Climb:
             known = _with_empty(self.known)
             free = np.arange(len(known)) != self.part[-1]  # the start stays alone
             order = self.rng.permutation(len(self.part) - 1)
-            known, more = _sweep(self.moves, self.part, known, order, free, self.close)
+            known, more = sweep(self.moves, self.part, known, order, free, self.close)
             self._take(self.part, known)
             gain += more
         return gain
@@ -237,7 +237,7 @@ class _Climb:
         """These codes go to free blocks until none moves. Changes `part`; returns its ratios and what was gained."""
         total, more = 0.0, 1.0
         while more > GAIN:
-            known, more = _sweep(self.moves, part, known, self.rng.permutation(codes), free, options)
+            known, more = sweep(self.moves, part, known, self.rng.permutation(codes), free, options)
             total += more
         return known, total
 
@@ -287,41 +287,3 @@ def _apart(moves: Moves, inside: Ints) -> list[NDArray[np.bool_]]:
 def _with_empty(known: Floats) -> Floats:
     """The ratios with those of one more block, which is empty."""
     return np.concatenate([known, np.zeros_like(known[:1])])
-
-
-@njit(cache=True)
-def _sweep(
-    moves: Moves, block: Ints, known: Floats, order: Ints, free: NDArray[np.bool_], options: Ints
-) -> tuple[Floats, float]:
-    """Each code in turn goes to the free block of one of its options, where the score is best. Changes `block`.
-
-    options (M, k) are codes. Returned are the ratios that the blocks then have, and what was gained.
-    """
-    gained, parts, M, was = 0.0, connected_parts(moves, block, len(known)), len(block) - 1, block.copy()
-    for i in range(len(order)):
-        c = order[i : i + 1]
-        a = block[c[0]]
-        if not free[a]:
-            continue
-        best, where, kept, left, allowed = GAIN, a, known, parts, np.zeros_like(free)
-        for d in options[c[0]]:
-            allowed[block[d]] = free[block[d]]
-        allowed[a] = False
-        for b in np.flatnonzero(allowed):
-            block[c] = b
-            new, gain = rescored(moves, was, block, c, known)
-            block[c] = a
-            after = parts.copy()
-            after[a] -= 1
-            after[b] += 1
-            for d in moves.tree[c[0]]:
-                if d >= 0:
-                    after[a] += block[d] == a
-                    after[b] -= block[d] == b
-            gain += log_prior(after, M) - log_prior(parts, M)
-            if gain > best:
-                best, where, kept, left = gain, b, new, after
-        if where != a:
-            block[c] = was[c] = where
-            parts, known, gained = left, kept, gained + best
-    return known, gained
