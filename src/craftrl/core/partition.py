@@ -39,10 +39,10 @@ __all__ = [
     "connected_parts",
     "count_moves",
     "driven",
-    "in_order",
     "log_prior",
     "merge_gain",
     "ratios",
+    "renumbered",
     "rescored",
     "score",
     "sweep",
@@ -218,10 +218,14 @@ def _value(ratios: Floats) -> float:
     return _evidence(ratios[0]) - max(0.0, _evidence(ratios[1])) - max(0.0, _evidence(ratios[2]))
 
 
+@njit(cache=True)
 def score(moves: Moves, block: Ints, B: int) -> Floats:
     """(2, B): what each block tells of the agents, and how far it is from closed. `block` (M + 1,) has the start's."""
-    agents, out, in_ = np.array([[_evidence(way) for way in one] for one in ratios(moves, block, B)]).T
-    return np.stack([agents, np.maximum(0, out) + np.maximum(0, in_)])
+    out, known = np.zeros((2, B)), ratios(moves, block, B)
+    for b in range(B):
+        out[0, b] = _evidence(known[b, 0])
+        out[1, b] = max(0.0, _evidence(known[b, 1])) + max(0.0, _evidence(known[b, 2]))
+    return out
 
 
 @njit(cache=True)
@@ -278,7 +282,7 @@ def tidy(block: Labels) -> Ints:
     return np.unique(block, return_inverse=True)[1].reshape(np.shape(block))
 
 
-def in_order(block: Labels) -> Ints:
+def renumbered(block: Labels) -> Ints:
     """The same blocks (m,), numbered as they appear: the first entry is in block 0."""
     _, first, number = np.unique(block, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]
@@ -329,7 +333,8 @@ def sweep(
 ) -> tuple[Floats, float]:
     """Each code in turn goes to the free block of one of its options, where the score is best. Changes `block`.
 
-    options (M, k) are codes. Returned are the ratios that the blocks then have, and what was gained.
+    options (M, k) are codes. Returned are the ratios that the blocks then have, and what was gained. This is a part of
+    the search, but stands here: what numba keeps on disk stays when a compiled function of another file changes.
     """
     gained, parts, M, was = 0.0, connected_parts(moves, block, len(known)), len(block) - 1, block.copy()
     for i in range(len(order)):

@@ -25,10 +25,10 @@ from craftrl.core.partition import (
     Moves,
     connected_parts,
     driven,
-    in_order,
     log_prior,
     merge_gain,
     ratios,
+    renumbered,
     rescored,
     score,
     sweep,
@@ -102,7 +102,7 @@ def climb(moves: Moves, block: Labels, rng: np.random.Generator, drives: bool = 
     """
     search, seen, more = _Climb(moves, with_start(block), rng, drives), set[bytes](), True
     # What is driven is weighed where blocks split and merge, not where codes move: so a partition may come again.
-    while more and (now := in_order(search.part).tobytes()) not in seen:
+    while more and (now := renumbered(search.part).tobytes()) not in seen:
         seen.add(now)
         more = search.sweep() + search.merge() + search.split() > GAIN
         more = more or search.divide_anew() + search.dissolve() > GAIN

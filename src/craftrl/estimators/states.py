@@ -32,9 +32,9 @@ from craftrl.core.partition import (
     Moves,
     count_moves,
     driven,
-    in_order,
     merge_gain,
     ratios,
+    renumbered,
     score,
     tidy,
     with_start,
@@ -242,7 +242,7 @@ def _settle(data: _Data, label: Labels) -> _Settled:
     votes = np.zeros((len(label), label.max() + 1), dtype=np.int32)
     for column in data.near.T:
         votes[np.arange(len(label)), label[column]] += 1
-    label = in_order(votes.argmax(axis=1))
+    label = renumbered(votes.argmax(axis=1))
     code, owner = _cells(data, label)
     return _Settled(data.placed(label), owner, data.moves(code, len(owner)))
 
